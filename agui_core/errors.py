@@ -1,0 +1,102 @@
+"""The errors of this library: one small tree. Nothing else is raised because of wire input.
+
+A text names the event, the id, what to do, and the rule in brackets, as in `[STR-2]`.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AGUIError",
+    "ApprovalError",
+    "DecodeError",
+    "LimitExceeded",
+    "PatchError",
+    "ProtocolError",
+    "ResumeError",
+    "TransportError",
+]
+
+
+class AGUIError(Exception):
+    """The root of the tree."""
+
+
+class _StreamError(AGUIError):
+    """An error of one event: where it sits in the stream and which rule it breaks.
+
+    `rule` is the protocol's rule id, `index` counts events from 0 (None outside a stream), `type` is the event's wire
+    name where it is known, `ids` are the ids concerned.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rule: str,
+        index: int | None = None,
+        type: str | None = None,
+        ids: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.rule = rule
+        self.index = index
+        self.type = type
+        self.ids = ids
+
+    def __str__(self) -> str:
+        where = "" if self.index is None else f"event {self.index}" + (f" ({self.type})" if self.type else "") + ": "
+        return f"{where}{self.message} [{self.rule}]"
+
+
+class DecodeError(_StreamError):
+    """The bytes are no event: not JSON, or JSON that is not an object (SSE-8)."""
+
+
+class ProtocolError(_StreamError):
+    """A known field holds a malformed value (PROC-7), or the events come in an order that the protocol forbids."""
+
+
+class LimitExceeded(_StreamError):
+    """A bound of `Limits` was exceeded. `limit` is the name of the bound; raise it there if the stream is trusted."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        limit: str,
+        index: int | None = None,
+        type: str | None = None,
+        ids: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message, rule=f"Limits.{limit}", index=index, type=type, ids=ids)
+        self.limit = limit
+
+
+class PatchError(AGUIError):
+    """A JSON Patch does not apply (PATCH-5). `operation` is the index of the failing operation in the patch."""
+
+    def __init__(self, message: str, *, operation: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.operation = operation
+
+
+class ResumeError(AGUIError):
+    """A resume list or a next input may not be sent (INT-5..9, FT-5)."""
+
+
+class ApprovalError(AGUIError):
+    """An approval or an answer that the call's state does not allow."""
+
+
+class TransportError(AGUIError):
+    """The peer could not be reached, or answered with something that is no event stream (SSE-11).
+
+    `status` is the HTTP status where there was one, `body` the beginning of the answer, at most 2 KiB of text.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, body: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body

@@ -1,0 +1,1 @@
+"""What the wire says: events, messages, content, run input, outcomes, capabilities. Data only, no behaviour."""

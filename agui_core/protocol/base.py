@@ -1,0 +1,44 @@
+"""What every wire shape shares: how structs are configured, and the few types that recur.
+
+All shapes are frozen `msgspec` structs with camelCase names on the wire and snake_case names in Python. An optional
+field that is absent holds `UNSET`, never `None`, so that absent and `null` stay apart where `null` is data (EVT-8..10).
+Shapes are closed: an unknown property does not decode here, it is stripped by enforcement first (PROC-5).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+__all__ = ["UNSET", "Count", "Metadata", "NotNull", "SafeInteger", "TypedStruct", "UnsetType", "WireStruct"]
+
+MAX_SAFE_INTEGER = 2**53 - 1
+
+SafeInteger: TypeAlias = Annotated[int, msgspec.Meta(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)]
+"""An integer that a double holds exactly (EVT-3)."""
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_SAFE_INTEGER)]
+"""A number of tokens (section 5.1 of the protocol)."""
+
+NotNull: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any]
+"""Any JSON value except a bare `null`; nulls inside containers are data (EVT-9)."""
+
+Metadata: TypeAlias = dict[str, Any]
+"""A JSON object under free keys (META-1)."""
+
+
+class WireStruct(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False
+):
+    """The configuration of every wire shape. `kw_only` is not inherited by msgspec, so each class repeats it."""
+
+
+class TypedStruct(WireStruct, kw_only=True, tag_field="type"):
+    """A shape that the wire tells apart by `type`."""
+
+    @property
+    def type(self) -> str:
+        """The wire's discriminator."""
+        return str(self.__struct_config__.tag)

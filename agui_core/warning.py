@@ -1,0 +1,80 @@
+"""Warnings: what was stripped, dropped, skipped or repaired, and why. Bounded, and repeats only count up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+__all__ = ["ProtocolWarning", "WarningLog"]
+
+
+class ProtocolWarning(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of deviation. Equal (rule, type, path) count up; `message` and `index` are those of the first."""
+
+    rule: str
+    message: str
+    index: int | None = None
+    """Index of the first event concerned, from 0."""
+    type: str | None = None
+    """The wire name of that event."""
+    path: str = ""
+    """JSON Pointer into the event, `""` for the whole of it."""
+    count: int = 1
+
+    def __str__(self) -> str:
+        where = "" if self.index is None else f"event {self.index}" + (f" ({self.type})" if self.type else "") + ": "
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        return f"{where}{self.message} [{self.rule}]{times}"
+
+
+class _Entry(msgspec.Struct):
+    count: int
+    message: str
+    index: int | None
+
+
+class WarningLog:
+    """Gathers warnings: at most `limit` distinct ones (the rest is counted in `dropped`). O(1) per warning.
+
+    `listener` is called with each single occurrence, also the repeated ones.
+    """
+
+    __slots__ = ("_entries", "_limit", "_listener", "dropped")
+
+    def __init__(self, limit: int = 1_000, listener: Callable[[ProtocolWarning], object] | None = None) -> None:
+        self._limit = limit
+        self._listener = listener
+        self._entries: dict[tuple[str, str | None, str], _Entry] = {}
+        self.dropped = 0
+
+    def add(
+        self, rule: str, message: str, *, index: int | None = None, type: str | None = None, path: str = ""
+    ) -> None:
+        """Note one deviation."""
+        if self._listener is not None:
+            self._listener(ProtocolWarning(rule=rule, message=message, index=index, type=type, path=path))
+        key = (rule, type, path)
+        entry = self._entries.get(key)
+        if entry is not None:
+            entry.count += 1
+        elif len(self._entries) < self._limit:
+            self._entries[key] = _Entry(1, message, index)
+        else:
+            self.dropped += 1
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[ProtocolWarning]:
+        for (rule, type, path), entry in self._entries.items():
+            yield ProtocolWarning(
+                rule=rule, message=entry.message, index=entry.index, type=type, path=path, count=entry.count
+            )
+
+    def copy(self, listener: Callable[[ProtocolWarning], object] | None = None) -> WarningLog:
+        """An independent log with the same entries."""
+        log = WarningLog(self._limit, listener)
+        log._entries = {key: _Entry(entry.count, entry.message, entry.index) for key, entry in self._entries.items()}
+        log.dropped = self.dropped
+        return log
