@@ -1,0 +1,199 @@
+"""The arguments of a call, from text to a JSON object that is safe to look at.
+
+The text comes from a model, so everything is refused that two readers could understand differently: repeated keys,
+`NaN`, numbers that a double cannot hold, lone surrogates. Nesting is bounded. Costs one decoding by the standard
+library and two scans of the text; the values themselves are walked only when the text could hide something.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any, NoReturn, TypeAlias
+
+from agui_core.limits import Limits
+from agui_core.tools.errors import InvalidArguments
+
+__all__ = ["cut", "read_arguments", "shown", "written"]
+
+SHOWN = 100
+"""Characters of an offending value that an error shows."""
+
+MAX_NESTING = Limits().nesting
+MAX_NODES = Limits().nodes
+MAX_INTEGER_BITS = 14_000
+"""Just below the 4,300 digits that CPython converts."""
+
+_writer = json.JSONEncoder(ensure_ascii=False, skipkeys=True, default=lambda value: type(value).__name__)
+
+Path: TypeAlias = "tuple[Path, str | int] | None"
+"""Where a value sits, innermost step last; written out only for an error."""
+
+
+def cut(text: str, length: int = SHOWN) -> str:
+    """At most `length` characters of a text, with lone surrogates escaped."""
+    text = text if len(text) <= length else text[: length - 1] + "…"
+    return text if _is_text(text) else text.encode("utf-8", "backslashreplace").decode()
+
+
+def shown(value: Any) -> str:
+    """A value as JSON, cut to 100 characters; a large value is not written out for it."""
+    text = ""
+    try:
+        for piece in _writer.iterencode(value[:SHOWN] + "…" if type(value) is str and len(value) > SHOWN else value):
+            text += piece
+            if len(text) > SHOWN:
+                break
+    except (ValueError, RecursionError):  # a cycle, or an integer too long to be written
+        return type(value).__name__
+    return cut(text)
+
+
+def written(path: Iterable[str | int]) -> str:
+    """A path as people write it, `items[0].price`, cut to 100 characters."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if type(step) is int else f".{step}" if text else str(step)
+        if len(text) > SHOWN:
+            break
+    return cut(text)
+
+
+def read_arguments(arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as a new JSON object, from the text of a call or from an object that an application holds.
+
+    Blank text is `{}`: models send it for tools without parameters. Raises `InvalidArguments` and nothing else.
+    """
+    try:
+        value = _decode(arguments) if isinstance(arguments, str) else _copy(_mapping(arguments), None, 1, [MAX_NODES])
+    except RecursionError:
+        _refuse_nesting()
+    if type(value) is not dict:
+        raise InvalidArguments(
+            f"the arguments are no JSON object: {shown(value)}", expected="a JSON object", value=shown(value)
+        )
+    return value
+
+
+def _mapping(arguments: object) -> object:
+    return dict(arguments) if isinstance(arguments, Mapping) else arguments
+
+
+def _decode(text: str) -> Any:
+    if not text.strip(" \t\r\n"):
+        return {}
+    try:
+        value = _decoder.decode(text)
+    except json.JSONDecodeError as error:
+        near = shown(text[max(error.pos - 20, 0) : error.pos + 20])
+        raise InvalidArguments(
+            f"the arguments are no JSON: {error.msg} at character {error.pos}, near {near}",
+            expected="a JSON object",
+            value=shown(text),
+        ) from None
+    except ValueError:  # an integer longer than CPython converts
+        raise InvalidArguments(
+            f"the arguments hold an integer with too many digits: {shown(text)}",
+            expected="a shorter number",
+            value=shown(text),
+        ) from None
+    if _needs_walk(text):
+        return _copy(value, None, 1, [MAX_NODES])
+    return value
+
+
+def _needs_walk(text: str) -> bool:
+    """Whether decoded text could nest too deep or hold a lone surrogate."""
+    return text.count("[") + text.count("{") > MAX_NESTING or not text.isascii() or "\\u" in text
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InvalidArguments(
+            f"the key {shown(name)} occurs twice in one object", path=cut(name), expected="one value"
+        )
+    return members
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        _constant(text)
+    return number
+
+
+def _constant(text: str) -> NoReturn:
+    raise InvalidArguments(f"{cut(text)} is no number that JSON can hold", expected="a number", value=cut(text))
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
+
+
+def _copy(value: Any, path: Path, depth: int, room: list[int]) -> Any:
+    """An independent copy of a JSON value; refuses whatever is none. `room`: how many values may follow."""
+    room[0] -= 1
+    if room[0] < 0:
+        raise InvalidArguments(f"the arguments hold more than {MAX_NODES} values", expected="fewer values")
+    kind = type(value)
+    if kind is dict:
+        _check_nesting(depth)
+        _check_keys(value, path)
+        return {name: _copy(item, (path, name), depth + 1, room) for name, item in value.items()}
+    if kind is list:
+        _check_nesting(depth)
+        return [_copy(item, (path, index), depth + 1, room) for index, item in enumerate(value)]
+    if not _is_plain(value, kind):
+        _refuse(f"{shown(value)} is no JSON value", path, shown(value))
+    return value
+
+
+def _refuse(problem: str, path: Path, value: str) -> NoReturn:
+    steps: list[str | int] = []
+    while path is not None:
+        path, step = path
+        steps.append(step)
+    where = written(reversed(steps))
+    raise InvalidArguments(
+        f"argument {where}: {problem}" if where else problem, path=where, expected="a JSON value", value=value
+    )
+
+
+def _is_plain(value: Any, kind: type) -> bool:
+    if kind is str:
+        return _is_text(value)
+    if kind is float:
+        return isfinite(value)
+    if kind is int:
+        return int(value).bit_length() <= MAX_INTEGER_BITS
+    return value is None or kind is bool
+
+
+def _is_text(value: str) -> bool:
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True
+
+
+def _check_keys(names: Iterable[object], path: Path) -> None:
+    for name in names:
+        if type(name) is not str or not _is_text(name):
+            _refuse(f"the key {cut(ascii(name))} is no text", path, cut(ascii(name)))
+
+
+def _check_nesting(depth: int) -> None:
+    if depth > MAX_NESTING:
+        _refuse_nesting()
+
+
+def _refuse_nesting() -> NoReturn:
+    raise InvalidArguments(
+        f"the arguments nest deeper than {MAX_NESTING} containers", expected=f"at most {MAX_NESTING} levels"
+    ) from None

@@ -1,0 +1,310 @@
+"""Tools, and the sets of them that an application offers.
+
+A `Tool` knows what the model is told (name, description, JSON Schema), how arguments are checked and converted, whether
+a person has to agree, and what to call; it runs nothing itself. A `Toolset` is an ordered collection by name. Who
+executes a call is decided by who declared the tool: one without a handler is only advertised, and answered elsewhere.
+Nothing here needs an event loop.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypeVar, overload
+
+import msgspec
+
+from agui_core.protocol import run as protocol
+from agui_core.protocol.base import UNSET, Metadata, UnsetType
+from agui_core.tools.arguments import read_arguments, shown
+from agui_core.tools.context import ToolContext
+from agui_core.tools.declare import Signature, context_parameter, describe, is_async, name_of, refuse_generators
+from agui_core.tools.errors import DeclarationError, InvalidArguments
+from agui_core.tools.schema import SchemaChecker
+
+__all__ = ["Approval", "Decision", "Tool", "Toolset"]
+
+Decision: TypeAlias = Literal["run", "ask", "deny"]
+"""What a policy says about one call."""
+
+Approval: TypeAlias = Literal["never", "always"] | Callable[[dict[str, Any]], "bool | Decision"]
+"""When a person has to agree: never, always, or as a function of the converted arguments says.
+
+The function gives True or "ask" to ask, False or "run" to go ahead, "deny" to refuse without asking. One that raises,
+or gives anything else, asks.
+"""
+
+Handler: TypeAlias = Callable[..., Any]
+F = TypeVar("F", bound=Handler)
+
+_DECISIONS: dict[object, Decision] = {True: "ask", False: "run", "ask": "ask", "run": "run", "deny": "deny"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Tool:
+    """One tool. Made by `Toolset.tool` and `Toolset.add`, and not changed afterwards."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any] | UnsetType
+    """The JSON Schema that the model sees; not to be changed. UNSET: any object."""
+    effects: bool
+    """Whether a call may change something outside, so that it must not be run twice."""
+    approval: Approval
+    timeout: float | None
+    """Seconds that one call may take; None: no bound of its own."""
+    handler: Handler | None
+    """What runs the call; None: somebody else does."""
+    is_async: bool
+    """Whether a call of the handler gives a coroutine. A sync handler belongs in a thread, and one that wraps
+    something else may still give an awaitable."""
+    metadata: Metadata | UnsetType = UNSET
+    by_name: bool = False
+    """Whether the handler takes its arguments by name, or as one dict."""
+    context: str | None = None
+    """The parameter of the handler that gets the `ToolContext`."""
+    _fit: Callable[[dict[str, Any]], dict[str, Any]] = field(repr=False)
+
+    def convert(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call as what the handler takes: by name with defaults filled in, or as one dict.
+
+        Takes the text of a call or a JSON object, which is copied. Raises `InvalidArguments` and nothing else. Costs
+        one decoding and one conversion of the arguments.
+        """
+        return self._fit(read_arguments(arguments))
+
+    def judge(self, arguments: dict[str, Any]) -> Decision:
+        """What the policy says about converted arguments; never raises, in doubt it asks."""
+        if self.approval == "never":
+            return "run"
+        if self.approval == "always" or not callable(self.approval):
+            return "ask"
+        try:
+            return _DECISIONS.get(self.approval(dict(arguments)), "ask")
+        except Exception:
+            return "ask"
+
+    def bind(self, arguments: dict[str, Any], context: ToolContext) -> Callable[[], Any]:
+        """A function without parameters that runs the call with converted arguments.
+
+        Raises `LookupError` for a tool without a handler.
+        """
+        if self.handler is None:
+            raise LookupError(f"{self.name} has no handler here: whoever declared it runs it")
+        injected = {} if self.context is None else {self.context: context}
+        if self.by_name:
+            return functools.partial(self.handler, **arguments, **injected)
+        return functools.partial(self.handler, arguments, **injected)
+
+    def as_wire(self) -> protocol.Tool:
+        """The tool as `RunAgentInput.tools` carries it."""
+        return protocol.Tool(
+            name=self.name, description=self.description, parameters=self.parameters, metadata=self.metadata
+        )
+
+
+class Toolset:
+    """Tools by name, in the order in which they were declared. Iterating gives the tools.
+
+    ```python
+    toolset = Toolset()
+
+    @toolset.tool(effects=True)
+    async def send_mail(to: str, subject: str = "") -> str:
+        "Send a mail."
+    ```
+    """
+
+    __slots__ = ("_tools",)
+
+    def __init__(self) -> None:
+        self._tools: dict[str, Tool] = {}
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        effects: bool = False,
+        approval: Approval | None = None,
+        timeout: float | None = None,
+    ) -> Callable[[F], F]: ...
+
+    def tool(
+        self,
+        function: Handler | None = None,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        effects: bool = False,
+        approval: Approval | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Declare a function, bound method, `functools.partial` or callable object as a tool; gives it back unchanged.
+
+        The description is the first paragraph of the docstring, the schema comes from the signature (see `Signature`).
+        A tool with `effects` asks for approval unless `approval` says otherwise. Raises `DeclarationError`.
+        """
+
+        def declare(function: F) -> F:
+            refuse_generators(function)
+            signature = Signature(function)
+            self._put(
+                Tool(
+                    name=name_of(function) if name is None else name,
+                    description=describe(function) if description is None else description,
+                    parameters=signature.parameters,
+                    effects=effects,
+                    approval=approval if approval is not None else "always" if effects else "never",
+                    timeout=timeout,
+                    handler=function,
+                    is_async=is_async(function),
+                    by_name=True,
+                    context=signature.context,
+                    _fit=signature.convert,
+                )
+            )
+            return function
+
+        return declare if function is None else declare(function)
+
+    def add(
+        self,
+        tool: protocol.Tool | Mapping[str, Any],
+        handler: Handler | None = None,
+        *,
+        effects: bool | None = None,
+        approval: Approval | None = None,
+        timeout: float | None = None,
+    ) -> Tool:
+        """Add a tool that is known by its JSON Schema only, as the protocol's `Tool` or as a dict of the same fields.
+
+        The handler gets the arguments as one dict, just as they came (an integer may be written `1.0`), and the
+        context in a parameter annotated `ToolContext`. Without a handler the tool is advertised and run by somebody
+        else. Unless `effects=False` says that it changes nothing, it has effects and asks for approval. Raises
+        `DeclarationError` for a schema that is invalid, refers elsewhere or cannot be checked in bounded time;
+        arguments are checked by the extra `schema`.
+        """
+        wire = _read_wire(tool)
+        parameters = UNSET if wire.parameters is UNSET else _read_schema(wire.name, wire.parameters)
+        if handler is not None:
+            refuse_generators(handler)
+        added = Tool(
+            name=wire.name,
+            description=wire.description,
+            parameters=parameters,
+            effects=effects is not False,
+            approval=approval if approval is not None else "never" if effects is False else "always",
+            timeout=timeout,
+            handler=handler,
+            is_async=handler is not None and is_async(handler),
+            metadata=wire.metadata,
+            context=None if handler is None else context_parameter(handler),
+            _fit=_as_is if parameters is UNSET else SchemaChecker(parameters).check,
+        )
+        self._put(added)
+        return added
+
+    def filter(self, keep: Container[str] | Callable[[Tool], bool]) -> Toolset:
+        """A new toolset with the tools that a predicate or a collection of names keeps, in the same order.
+
+        Names that are not here are ignored, so that one list of permissions can serve many toolsets.
+        """
+        if isinstance(keep, str):
+            raise TypeError(f"filter takes a collection of names, not one name; write [{keep!r}]")
+        kept = Toolset()
+        for tool in self:
+            if keep(tool) if callable(keep) else tool.name in keep:
+                kept._put(tool)
+        return kept
+
+    @staticmethod
+    def merge(*toolsets: Toolset) -> Toolset:
+        """A new toolset with the tools of all, in order. A name that occurs twice is a `DeclarationError`."""
+        merged = Toolset()
+        for toolset in toolsets:
+            for tool in toolset:
+                merged._put(tool)
+        return merged
+
+    def as_tools(self) -> tuple[protocol.Tool, ...]:
+        """The tools as `RunAgentInput.tools` carries them."""
+        return tuple(tool.as_wire() for tool in self)
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of exactly this name, or None. Names are compared character by character."""
+        return self._tools.get(name)
+
+    def __or__(self, other: Toolset) -> Toolset:
+        return Toolset.merge(self, other) if isinstance(other, Toolset) else NotImplemented
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._tools[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(tuple(self._tools.values()))
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __repr__(self) -> str:
+        return f"<Toolset {', '.join(self._tools) or 'without tools'}>"
+
+    def _put(self, tool: Tool) -> None:
+        _check_options(tool)
+        if tool.name in self._tools:
+            raise DeclarationError(f"there are two tools named {tool.name}; give one of them another name")
+        self._tools[tool.name] = tool
+
+
+def _check_options(tool: Tool) -> None:
+    if not tool.name.strip() or not tool.name.isprintable():
+        raise DeclarationError(f"{tool.name!a} is no name for a tool: it must be visible text; give one with name=")
+    if tool.name == "<lambda>":
+        raise DeclarationError("a lambda has no name of its own; give one with name=")
+    seconds = tool.timeout
+    if seconds is not None and (isinstance(seconds, bool) or not math.isfinite(seconds) or seconds <= 0):
+        raise DeclarationError(f"the timeout of {tool.name} is {seconds!r}, but takes seconds above 0, or None")
+    if tool.approval not in ("never", "always") and not callable(tool.approval):
+        raise DeclarationError(
+            f"the approval of {tool.name} is {tool.approval!r}, but takes never, always or a function"
+        )
+    if inspect.iscoroutinefunction(tool.approval):
+        raise DeclarationError(f"the approval of {tool.name} is async, but a policy answers at once")
+
+
+def _as_is(arguments: dict[str, Any]) -> dict[str, Any]:
+    return arguments
+
+
+def _read_wire(tool: protocol.Tool | Mapping[str, Any]) -> protocol.Tool:
+    if isinstance(tool, protocol.Tool):
+        return tool
+    try:
+        return msgspec.convert(dict(tool), protocol.Tool, strict=True)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise DeclarationError(f"{shown(tool)} is no tool: {error}") from None
+
+
+def _read_schema(name: str, parameters: Any) -> dict[str, Any]:
+    """An own copy of a schema, so that what is advertised and what is checked stay the same."""
+    if not isinstance(parameters, dict):
+        raise DeclarationError(
+            f"the parameters of {name} are {shown(parameters)}, but take a JSON Schema for an object"
+        )
+    try:
+        return read_arguments(parameters)
+    except InvalidArguments as error:
+        raise DeclarationError(f"the parameters of {name} are no JSON Schema: {error}") from None
