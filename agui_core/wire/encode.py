@@ -1,0 +1,55 @@
+"""Structs to JSON bytes or plain dicts. Absent fields are left out; null inside open data stays (EVT-8..10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from agui_core.errors import LimitExceeded, ProtocolError
+from agui_core.wire.values import Copier, Malformed
+
+__all__ = ["encode", "to_wire"]
+
+_DEPTH = 900  # deeper than any limit of a reducer; beyond it encoders fail as well
+_encoder = msgspec.json.Encoder()
+
+
+def encode(value: msgspec.Struct | Sequence[msgspec.Struct]) -> bytes:
+    """The JSON of a struct, or of a list of them, on one line.
+
+    A lone surrogate, which JSON text cannot carry in UTF-8, is written as U+FFFD. Raises `ProtocolError` when a struct
+    built by hand holds something that is no JSON, `LimitExceeded` when it is nested too deeply to be written.
+    """
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return _encoder.encode(to_wire(value))
+    except RecursionError:
+        raise _too_deep() from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _no_json(error) from None
+
+
+def to_wire(value: msgspec.Struct | Sequence[msgspec.Struct]) -> Any:
+    """The same as plain dicts, lists and scalars with camelCase names; shares nothing mutable with the struct.
+
+    Raises as `encode` does.
+    """
+    try:
+        return Copier(_DEPTH).copy(msgspec.to_builtins(value))
+    except RecursionError:
+        raise _too_deep() from None
+    except Malformed as verdict:
+        raise _no_json(verdict) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _no_json(error) from None
+
+
+def _too_deep() -> LimitExceeded:
+    return LimitExceeded("the value is nested too deeply to be written as JSON", limit="nesting")
+
+
+def _no_json(error: Exception) -> ProtocolError:
+    return ProtocolError(f"the value cannot be written as JSON: {error}", rule="PROC-7")

@@ -1,0 +1,114 @@
+"""Server-sent events: the reader of `text/event-stream` bytes, and the encoder of one event.
+
+A conforming producer writes `data: <json>`, LF, LF. Between two such blocks stands a byte sequence that no JSON text can
+hold, so a read is taken apart, or joined for the decoder, by one replacement. Only when something else is left over
+(comments, other fields, data of several lines) are the unusual pieces, and only they, read line by line. CR and CRLF
+become LF first, also when a CRLF is cut in two. U+2028 and its like are no line ends.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from agui_core.limits import Limits
+from agui_core.protocol.events import Event
+from agui_core.wire.batch import SEPARATOR, Batch, join
+from agui_core.wire.encode import encode
+from agui_core.wire.reading import RecordReader
+
+__all__ = ["SSEDecoder", "encode_sse"]
+
+_FIELD = b"data: "
+_NEXT = b"\n\ndata: "
+
+
+def encode_sse(event: Event | msgspec.Struct) -> bytes:
+    """One SSE block: `data: <json>` and a blank line, LF only, absent fields left out (SSE-7)."""
+    return b"data: %b\n\n" % encode(event)
+
+
+def _block_payload(block: bytes) -> bytes | None:
+    """The data of one block, its lines joined with LF (SSE-4); None when it has none and so dispatches nothing."""
+    values: list[bytes] = []
+    for line in block.split(b"\n"):
+        if line.startswith(b"data:"):
+            values.append(line[6:] if line.startswith(_FIELD) else line[5:])
+        elif line == b"data":
+            values.append(b"")
+    return b"\n".join(values) if values else None
+
+
+def _payloads(region: bytes) -> list[bytes]:
+    """The payloads of whole blocks; `region` lacks the blank line of its last block."""
+    payloads: list[bytes] = []
+    first, *pieces = (b"\n\n" + region).split(_NEXT)
+    for block in first.split(b"\n\n"):
+        payload = _block_payload(block)
+        if payload is not None:
+            payloads.append(payload)
+    for piece in pieces:
+        if b"\n" not in piece:
+            payloads.append(piece)
+            continue
+        for block in (_FIELD + piece).split(b"\n\n"):
+            payload = _block_payload(block)
+            if payload is not None:
+                payloads.append(payload)
+    return payloads
+
+
+class SSEDecoder(RecordReader):
+    """Bytes cut anywhere become the JSON payloads of SSE blocks, in linear time; `limit` bounds the bytes of a block.
+
+    `event:`, `id:`, `retry:`, comments and unknown fields are ignored (SSE-5).
+    """
+
+    __slots__ = ("_after_cr", "_after_lf")
+
+    def __init__(self, limit: int = Limits().event_bytes) -> None:
+        super().__init__(limit)
+        self._after_cr = False
+        self._after_lf = False
+
+    def close(self) -> list[bytes]:
+        """Nothing: a last block without its blank line is discarded (SSE-12). Raises what `feed` held back."""
+        self.check()
+        self._release()
+        return []
+
+    def _complete(self, text: bytes) -> Batch | None:
+        region = self._whole_blocks(self._lf_only(text))
+        if not region:
+            return None
+        if len(region) >= self._limit and not self._fits(blocks := region.split(b"\n\n"), framing=1):
+            region = b"\n\n".join(blocks)
+        if region.startswith(_FIELD):
+            joined = region[len(_FIELD) :].replace(_NEXT, SEPARATOR)
+            if b"\n" not in joined:
+                count = (len(joined) - len(region) + len(_FIELD)) // (len(SEPARATOR) - len(_NEXT)) + 1
+                return Batch(joined, count, region, _payloads)
+        payloads = _payloads(region)
+        return join(payloads) if payloads else None
+
+    def _lf_only(self, text: bytes) -> bytes:
+        """`text` with every line end as LF; a CR that ends a read is one, and the LF that may follow it is none."""
+        if self._after_cr and text.startswith(b"\n"):
+            text = text[1:]
+        elif not self._after_cr and b"\r" not in text:
+            return text
+        self._after_cr = text.endswith(b"\r")
+        return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _whole_blocks(self, text: bytes) -> bytes:
+        """Everything up to the last blank line, without it; the rest is held. Empty when there is no blank line."""
+        end = text.rfind(b"\n\n")
+        if end >= 0:
+            region, rest = self._release() + text[:end], text[end + 2 :]
+        elif self._after_lf and text.startswith(b"\n"):
+            region, rest = self._release()[:-1], text[1:]
+        else:
+            region, rest = b"", text
+        if rest or region:
+            self._after_lf = rest.endswith(b"\n")
+        self._hold(rest)
+        return region

@@ -1,0 +1,189 @@
+"""JSON values as Python objects: how deep they are, and a clean private copy of what somebody else built.
+
+`too_deep` walks a value level by level, so it needs no recursion and costs about 30 ns a value. `Copier` costs about
+100 ns a value; it is for objects that did not come through our own JSON decoder, which cannot produce what it refuses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from agui_core.errors import LimitExceeded
+from agui_core.protocol.base import UNSET
+from agui_core.protocol.events import EVENT_TYPES, Event
+
+__all__ = ["Copier", "Malformed", "Path", "check_nesting", "describe", "paired", "pointer", "too_deep"]
+
+Path = tuple[str | int, ...]
+
+_LEAVES = frozenset({str, int, float, bool, type(None), type(UNSET)})
+_BITS = 14_280  # the bits of 4,300 decimal digits, beyond which CPython refuses to read or write an integer
+
+
+class Malformed(Exception):  # noqa: N818: a verdict, turned into a ProtocolError or a warning by whoever asked
+    """A known place holds a value that the protocol refuses (PROC-7), at `path`."""
+
+    def __init__(self, problem: str, *, rule: str = "PROC-7", path: Path = ()) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.rule = rule
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"`{pointer(self.path)}` {self.problem}" if self.path else f"the event {self.problem}"
+
+
+def pointer(path: Iterable[str | int]) -> str:
+    """The JSON Pointer (RFC 6901) of a path."""
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
+def describe(value: object) -> str:
+    """A value for an error text: its kind, and itself when it is short."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the string {value[:40] + '…' if len(value) > 40 else value!r}"
+    if isinstance(value, int | float):
+        return "a number out of range" if isinstance(value, int) and value.bit_length() > 64 else f"the number {value}"
+    if isinstance(value, dict):
+        return "an object"
+    return "an array" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
+
+
+def paired(text: str) -> str:
+    """`text` with halves of surrogate pairs joined where they meet, and U+FFFD for each that is alone."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _members(container: Any) -> Iterable[Any]:
+    if isinstance(container, dict):
+        return container.values()
+    if isinstance(container, msgspec.Struct):
+        return [getattr(container, name) for name in container.__struct_fields__]
+    return container if isinstance(container, list | tuple) else ()
+
+
+def too_deep(value: object, limit: int) -> bool:
+    """Whether containers are nested more than `limit` deep in `value`; structs count as containers."""
+    level = [] if type(value) in _LEAVES else [value]
+    for _ in range(limit):
+        level = [item for container in level for item in _members(container) if type(item) not in _LEAVES]
+        if not level:
+            return False
+    return bool(level)
+
+
+def nesting_exceeded(limit: int) -> LimitExceeded:
+    return LimitExceeded(
+        f"a value is nested more than {limit} deep; raise Limits.nesting if the source is trusted", limit="nesting"
+    )
+
+
+def _open_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    flat = (msgspec.inspect.StrType, msgspec.inspect.IntType, msgspec.inspect.BoolType, msgspec.inspect.LiteralType)
+    shape = msgspec.inspect.type_info(kind)
+    assert isinstance(shape, msgspec.inspect.StructType)
+    return tuple(field.name for field in shape.fields if not isinstance(field.type, flat))
+
+
+_OPEN_FIELDS = {kind: _open_fields(kind) for kind in EVENT_TYPES.values()}
+
+
+def check_nesting(event: Event, limit: int) -> None:
+    """Raise `LimitExceeded` when a member of the event is nested more than `limit` deep.
+
+    Costs about 0.1 µs for an event without open data, and about 30 ns for each value in it.
+    """
+    for name in _OPEN_FIELDS[type(event)]:
+        value = getattr(event, name)
+        if type(value) not in _LEAVES and too_deep(value, limit):
+            raise nesting_exceeded(limit)
+
+
+class Copier:
+    """Copies one JSON value into plain dicts, lists and scalars of its own, so that nothing foreign is kept.
+
+    Accepts subclasses of these (an enum that is a string, say) and tuples for lists; anything else raises `Malformed`,
+    and more than `limit` containers in one another raise `LimitExceeded`. Lone surrogates become U+FFFD (pairs are
+    joined); `repaired` then lists where.
+    """
+
+    __slots__ = ("_limit", "_path", "repaired")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._path: list[str | int] = []
+        self.repaired: list[Path] = []
+
+    def copy(self, value: object) -> Any:
+        """The copy."""
+        try:
+            return self._copy(value, self._limit)
+        except RecursionError:
+            raise nesting_exceeded(self._limit) from None
+
+    def _copy(self, value: object, room: int) -> Any:
+        kind = type(value)
+        if kind is str:
+            return value if value.isascii() else self._text(value)  # type: ignore[attr-defined]
+        if value is None or kind is bool:
+            return value
+        if isinstance(value, dict | list | tuple):
+            if not room:
+                raise nesting_exceeded(self._limit)
+            return self._dict(value, room - 1) if isinstance(value, dict) else self._list(value, room - 1)
+        return self._scalar(value)
+
+    def _dict(self, value: dict[Any, Any], room: int) -> dict[str, Any]:
+        copy: dict[str, Any] = {}
+        path = self._path
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise self._malformed(f"has the key {key!r:.40}, which is no string")
+            path.append(key)
+            copy[key if type(key) is str and key.isascii() else self._text(key)] = self._copy(item, room)
+            path.pop()
+        return copy
+
+    def _list(self, value: list[Any] | tuple[Any, ...], room: int) -> list[Any]:
+        copy: list[Any] = []
+        path = self._path
+        for index, item in enumerate(value):
+            path.append(index)
+            copy.append(self._copy(item, room))
+            path.pop()
+        return copy
+
+    def _scalar(self, value: object) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, int):
+            if value.bit_length() > _BITS:
+                raise self._malformed("is an integer of more than 4,300 digits")
+            return int(value)
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise self._malformed("is a number outside the range of a double")
+            return float(value)
+        raise self._malformed(f"is a {type(value).__name__}, which is no JSON value")
+
+    def _text(self, value: str) -> str:
+        value = str.__str__(value)
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            whole = paired(value)
+            if "\ufffd" in whole:
+                self.repaired.append(tuple(self._path))
+            return whole
+        return value
+
+    def _malformed(self, problem: str) -> Malformed:
+        return Malformed(problem, path=tuple(self._path))
