@@ -17,30 +17,31 @@ identity; that is done where a value could otherwise be walked over and over, wh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from agui_core.errors import LimitExceeded, PatchError
 from agui_core.limits import Limits
 from agui_core.protocol.patch import check_patch
+from agui_core.reducer.json_pointer import (
+    CONTAINERS,
+    Container,
+    Key,
+    UnresolvedError,
+    array_index,
+    describe,
+    find,
+    find_parent,
+    quote,
+    split,
+)
 
 __all__ = ["Document", "apply_patch"]
 
-_SHOWN = 80
-"""Characters of a path, token or value that an error shows."""
-
-_Container: TypeAlias = dict[str, Any] | list[Any]
 _Operation: TypeAlias = dict[str, Any]
-_Key: TypeAlias = Any
-"""A member's name or an element's index: what its container is subscripted with."""
-_Undo: TypeAlias = Callable[[Any, _Key, Any], None]
+_Undo: TypeAlias = Callable[[Any, Key, Any], None]
 """Takes one change of a container back: given the container, the key and what was there."""
 
-_CONTAINERS = (dict, list)
-_INDEX = re.compile("0|[1-9][0-9]*").fullmatch
-_INDEX_DIGITS = 18
-"""No array has an index of more digits; longer ones are not worth converting (`int` refuses thousands of digits)."""
 _SLOTS_REMEMBERED = 65_536
 """Members of remembered containers that are always allowed; twice the document's nodes come on top."""
 
@@ -70,19 +71,19 @@ class Document:
     `limits` raises `LimitExceeded`.
     """
 
-    __slots__ = ("_froze", "_limits", "_log", "_nodes", "_ours", "_removed", "_root", "_sizes")
+    __slots__ = ("_frozen", "_limits", "_log", "_nodes", "_ours", "_removed", "_root", "_sizes")
 
     def __init__(self, value: Any, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
         # The value sits in a list of our own, so that replacing the whole document is replacing an element.
         self._root: list[Any] = [None]
         self._nodes = 1
-        self._ours: dict[int, _Container] = {id(self._root): self._root}
+        self._ours: dict[int, Container] = {id(self._root): self._root}
         self._sizes = _Sizes()
         # What one patch leaves behind until it is known to apply:
-        self._log: list[tuple[_Undo, _Container, _Key, Any]] = []
-        self._removed: list[_Container] = []
-        self._froze = False
+        self._log: list[tuple[_Undo, Container, Key, Any]] = []
+        self._removed: list[Container] = []
+        self._frozen: list[Container] = []
         self.replace(value)
 
     @property
@@ -142,25 +143,27 @@ class Document:
                     self._settle()
                 index += 1
             if object_only and not isinstance(self._root[0], dict):
-                raise PatchError(f"the patch would leave {_describe(self._root[0])}, not an object [ACT-8]")
-        except _RefusedError as refusal:
+                raise PatchError(f"the patch would leave {describe(self._root[0])}, not an object [ACT-8]")
+        except UnresolvedError as refusal:
             self._roll_back(nodes)
             raise PatchError(_explain(index, operations[index], refusal.reason), operation=index) from None
         except BaseException:  # a limit, or an interrupt: whatever it is, no half of a patch stays
             self._roll_back(nodes)
             raise
         self._log.clear()
-        self._froze = False
+        self._frozen.clear()
 
     def _roll_back(self, nodes: int) -> None:
         if self._log:
             for undo, container, key, old in reversed(self._log):
                 undo(container, key, old)
+            for container in self._frozen:  # undone in place, so what was remembered may be wrong
+                self._sizes.forget(container)
             self._disown()  # copies may have been made of what has now left the document
         self._nodes = nodes
         self._log.clear()
         self._removed.clear()
-        self._froze = False
+        self._frozen.clear()
 
     def _settle(self) -> None:
         """Take what was removed off the count before the patch is through, as the limit depends on it."""
@@ -173,12 +176,12 @@ class Document:
     # The six operations
 
     def _add(self, operation: _Operation) -> None:
-        tokens = _tokens(operation["path"])
+        tokens = split(operation["path"])
         self._insert(tokens, operation["value"])
         self._admit(operation["value"], len(tokens))
 
     def _remove(self, operation: _Operation) -> None:
-        tokens = _tokens(operation["path"])
+        tokens = split(operation["path"])
         if tokens:
             self._discard(self._take(tokens))
         else:  # PATCH-7
@@ -186,60 +189,37 @@ class Document:
             self._nodes += 1
 
     def _replace(self, operation: _Operation) -> None:
-        tokens = _tokens(operation["path"])
-        parents, keys = self._find(tokens)
+        tokens = split(operation["path"])
+        parents, keys = find(self._root, tokens)
         self._set(self._own(parents, keys), keys[-1], operation["value"])
         self._admit(operation["value"], len(tokens))
 
     def _move(self, operation: _Operation) -> None:
-        source, target = _tokens(operation["from"]), _tokens(operation["path"])
+        source, target = split(operation["from"]), split(operation["path"])
         if source == target:
-            self._find(source)
+            find(self._root, source)
             return
         if target[: len(source)] == source:
-            raise _RefusedError("a value cannot be moved into itself")
+            raise UnresolvedError("a value cannot be moved into itself")
         value = self._take(source)
         self._insert(target, value)
-        if len(target) > len(source) and isinstance(value, _CONTAINERS):
+        if len(target) > len(source) and isinstance(value, CONTAINERS):
             _check_depth(len(target) + self._size(value)[1], self._limits)
 
     def _copy(self, operation: _Operation) -> None:
-        target = _tokens(operation["path"])
-        parents, keys = self._find(_tokens(operation["from"]))
+        target = split(operation["path"])
+        parents, keys = find(self._root, split(operation["from"]))
         value = parents[-1][keys[-1]]
-        nodes, height = self._size(value) if isinstance(value, _CONTAINERS) else (1, 0)
+        nodes, height = self._size(value) if isinstance(value, CONTAINERS) else (1, 0)
         self._insert(target, value)
         _check_depth(len(target) + height, self._limits)
         self._nodes += nodes
 
     def _test(self, operation: _Operation) -> None:
-        parents, keys = self._find(_tokens(operation["path"]))
+        parents, keys = find(self._root, split(operation["path"]))
         found, wanted = parents[-1][keys[-1]], operation["value"]
         if not _equal(found, wanted):
-            raise _RefusedError(f"the value there, {_describe(found)}, is not equal to {_describe(wanted)}")
-
-    # Finding
-
-    def _find(self, tokens: list[str]) -> tuple[list[_Container], list[_Key]]:
-        """The containers from the root's list to the one that holds the value at `tokens`, and the key in each."""
-        parents, keys = self._find_parent(tokens)
-        if tokens:
-            keys.append(_existing(parents[-1], tokens, len(tokens) - 1))
-        return parents, keys
-
-    def _find_parent(self, tokens: list[str]) -> tuple[list[_Container], list[_Key]]:
-        """As `_find`, but the key in the last container is left out, since it need not exist."""
-        here: Any = self._root
-        parents: list[_Container] = [here]
-        keys: list[_Key] = [0]
-        for depth in range(len(tokens)):
-            if depth:
-                keys.append(_existing(here, tokens, depth - 1))
-            here = here[keys[-1]]
-            if not isinstance(here, _CONTAINERS):
-                raise _RefusedError(f"{_place(tokens, depth)} is {_describe(here)}, which holds nothing")
-            parents.append(here)
-        return parents, keys
+            raise UnresolvedError(f"the value there, {describe(found)}, is not equal to {describe(wanted)}")
 
     # Changing, with a step in the log for each change
 
@@ -247,7 +227,7 @@ class Document:
         """From here on nothing but the root's list may be changed in place."""
         self._ours = {id(self._root): self._root}
 
-    def _own(self, parents: list[_Container], keys: list[_Key]) -> _Container:
+    def _own(self, parents: list[Container], keys: list[Key]) -> Container:
         """The last of `parents`, to be changed in place: it and those above it are copied unless they are ours."""
         ours = self._ours
         first = len(parents)  # the place of the first that is not ours; the root's list always is
@@ -258,13 +238,13 @@ class Document:
             parent, key = parents[place], keys[place - 1]
             made = parent.copy()
             ours[id(made)] = made
-            if self._froze:  # then `parent` may have been ours, and have changed, in this very patch
+            if self._frozen:  # then `parent` may have been ours, and have changed, in this very patch
                 self._log.append((_undo_set, owner, key, parent))
             owner[key] = made
             owner = made
         return owner
 
-    def _set(self, owner: Any, key: _Key, value: Any) -> None:
+    def _set(self, owner: Any, key: Key, value: Any) -> None:
         old = owner[key]
         owner[key] = value
         self._log.append((_undo_set, owner, key, old))
@@ -275,13 +255,13 @@ class Document:
         if not tokens:
             self._set(self._root, 0, value)
             return
-        parents, keys = self._find_parent(tokens)
+        parents, keys = find_parent(self._root, tokens)
         last = parents[-1]
         if isinstance(last, dict):
-            key: _Key = tokens[-1]
+            key: Key = tokens[-1]
             exists = key in last
         else:
-            key = len(last) if tokens[-1] == "-" else _index(tokens, len(tokens) - 1, len(last) + 1)
+            key = len(last) if tokens[-1] == "-" else array_index(tokens, len(tokens) - 1, len(last) + 1)
             exists = False
         owner = self._own(parents, keys)
         if exists:
@@ -295,7 +275,7 @@ class Document:
 
     def _take(self, tokens: list[str]) -> Any:
         """Take the value at `tokens`, which is not the root, out of its container."""
-        parents, keys = self._find(tokens)
+        parents, keys = find(self._root, tokens)
         owner, key = self._own(parents, keys), keys[-1]
         value = owner.pop(key)
         self._log.append((_undo_set if isinstance(owner, dict) else _undo_pop, owner, key, value))
@@ -305,16 +285,16 @@ class Document:
 
     def _admit(self, value: Any, depth: int) -> None:
         """Count a value that came with the patch and now sits inside `depth` containers."""
-        self._nodes += _measure(value, self._limits, depth) if isinstance(value, _CONTAINERS) else 1
+        self._nodes += _measure(value, self._limits, depth) if isinstance(value, CONTAINERS) else 1
 
     def _discard(self, old: Any) -> None:
         """Note that `old` is no longer in the document. Containers are counted when the patch is known to apply."""
-        if isinstance(old, _CONTAINERS):
+        if isinstance(old, CONTAINERS):
             self._removed.append(old)
         else:
             self._nodes -= 1
 
-    def _release(self, container: _Container) -> int:
+    def _release(self, container: Container) -> int:
         """Forget that anything in `container`, which left the document, is ours; how many nodes it has."""
         nodes = 1
         stack = [container]
@@ -329,13 +309,13 @@ class Document:
             stack += _inner(here)
         return nodes
 
-    def _size(self, container: _Container) -> tuple[int, int]:
+    def _size(self, container: Container) -> tuple[int, int]:
         """Nodes and height of a part of the document. From then on nothing in it is ours."""
         stack = [container]
         while stack:
             here = stack.pop()
             if self._ours.pop(id(here), None) is not None:
-                self._froze = True
+                self._frozen.append(here)
                 stack += _inner(here)
         return self._sizes.measure(container, room=_SLOTS_REMEMBERED + 2 * max(self._nodes, 0))
 
@@ -349,13 +329,16 @@ class _Sizes:
     __slots__ = ("_known", "_slots")
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[int, int, _Container]] = {}
+        self._known: dict[int, tuple[int, int, Container]] = {}
         self._slots = 0
 
-    def known(self, container: _Container) -> tuple[int, int, _Container] | None:
+    def known(self, container: Container) -> tuple[int, int, Container] | None:
         return self._known.get(id(container))
 
-    def measure(self, top: _Container, room: int) -> tuple[int, int]:
+    def forget(self, container: Container) -> None:
+        self._known.pop(id(container), None)
+
+    def measure(self, top: Container, room: int) -> tuple[int, int]:
         """Nodes (with `top`, shared parts each time) and height of `top`. Costs its containers not yet known."""
         if self._slots > room:
             self._known.clear()
@@ -379,14 +362,6 @@ class _Sizes:
         return known[id(top)][:2]
 
 
-class _RefusedError(Exception):
-    """An operation does not apply, for a reason that still lacks the operation's place in the patch."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 _APPLY: dict[str, Callable[[Document, _Operation], None]] = {
     "add": Document._add,
     "remove": Document._remove,
@@ -400,66 +375,35 @@ _APPLY: dict[str, Callable[[Document, _Operation], None]] = {
 # Steps back
 
 
-def _undo_set(container: Any, key: _Key, old: Any) -> None:
+def _undo_set(container: Any, key: Key, old: Any) -> None:
     container[key] = old
 
 
-def _undo_insert(container: Any, key: _Key, _: Any) -> None:
+def _undo_insert(container: Any, key: Key, _: Any) -> None:
     del container[key]
 
 
-def _undo_pop(container: Any, key: _Key, old: Any) -> None:
+def _undo_pop(container: Any, key: Key, old: Any) -> None:
     container.insert(key, old)
-
-
-# Pointers
-
-
-def _tokens(pointer: str) -> list[str]:
-    """The unescaped tokens of a well-formed pointer; none for the whole document."""
-    tokens = pointer.split("/")[1:]
-    return [token.replace("~1", "/").replace("~0", "~") for token in tokens] if "~" in pointer else tokens
-
-
-def _existing(container: _Container, tokens: list[str], depth: int) -> _Key:
-    """The key of the member or element that the token at `depth` names in `container`."""
-    token = tokens[depth]
-    if isinstance(container, list):
-        return _index(tokens, depth, len(container))
-    if token not in container:
-        raise _RefusedError(f"{_place(tokens, depth)} has no member {_quote(token)}")
-    return token
-
-
-def _index(tokens: list[str], depth: int, end: int) -> int:
-    """The array index, below `end`, that the token at `depth` is (PATCH-8)."""
-    token = tokens[depth]
-    if not _INDEX(token):
-        hint = "; `-`, the place behind the last element, is for adding" if token == "-" else ""
-        raise _RefusedError(f"{_place(tokens, depth)} is an array, and {_quote(token)} is no index of one{hint}")
-    index = int(token) if len(token) <= _INDEX_DIGITS else end
-    if index >= end:
-        raise _RefusedError(f"{_place(tokens, depth)} is an array, and index {_clip(token)} is beyond its end")
-    return index
 
 
 # Values
 
 
-def _inner(container: _Container) -> list[_Container]:
+def _inner(container: Container) -> list[Container]:
     """The containers that are members of `container`."""
     members = container.values() if isinstance(container, dict) else container
-    return [member for member in members if isinstance(member, _CONTAINERS)]
+    return [member for member in members if isinstance(member, CONTAINERS)]
 
 
 def _measure(value: Any, limits: Limits, depth: int) -> int:
     """The number of nodes of a value that sits inside `depth` containers; gives up as soon as a limit is exceeded."""
     nodes = 1
-    level = [value] if isinstance(value, _CONTAINERS) else []
+    level = [value] if isinstance(value, CONTAINERS) else []
     while level:
         depth += 1
         _check_depth(depth, limits)
-        below: list[_Container] = []
+        below: list[Container] = []
         for container in level:
             nodes += len(container)
             if nodes > limits.nodes:
@@ -504,10 +448,10 @@ def _equal(left: Any, right: Any) -> bool:
 def _check(operations: list[_Operation]) -> None:
     """Refuse what is no patch (PATCH-2)."""
     if not isinstance(operations, list):
-        raise PatchError(f"a patch is an array of operations, not {_describe(operations)} [PATCH-2]")
+        raise PatchError(f"a patch is an array of operations, not {describe(operations)} [PATCH-2]")
     for index, operation in enumerate(operations):
         if not isinstance(operation, dict):
-            raise PatchError(f"operation {index} is {_describe(operation)}, not an object [PATCH-2]", operation=index)
+            raise PatchError(f"operation {index} is {describe(operation)}, not an object [PATCH-2]", operation=index)
     try:
         check_patch(operations)
     except ValueError as error:
@@ -515,33 +459,6 @@ def _check(operations: list[_Operation]) -> None:
 
 
 def _explain(index: int, operation: _Operation, reason: str) -> str:
-    path = _quote(operation["path"])
-    where = f"from {_quote(operation['from'])} to {path}" if operation["op"] in ("move", "copy") else f"at {path}"
+    path = quote(operation["path"])
+    where = f"from {quote(operation['from'])} to {path}" if operation["op"] in ("move", "copy") else f"at {path}"
     return f"operation {index} (`{operation['op']}` {where}) does not apply: {reason} [PATCH-5]"
-
-
-def _place(tokens: list[str], depth: int) -> str:
-    """The pointer that the first `depth` tokens make."""
-    pointer = "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens[:depth])
-    return _quote(pointer) if pointer else "the document"
-
-
-def _describe(value: Any) -> str:
-    """A few words on a JSON value, whatever its size and depth."""
-    if isinstance(value, dict):
-        return f"an object of {len(value)}"
-    if isinstance(value, list):
-        return f"an array of {len(value)}"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int) and value.bit_length() > 64:
-        return "a large number"
-    return _clip(repr(value[:_SHOWN] if isinstance(value, str) else value))
-
-
-def _quote(text: str) -> str:
-    return f"`{_clip(text)}`"
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
