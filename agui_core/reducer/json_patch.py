@@ -442,7 +442,7 @@ def _equal(left: Any, right: Any) -> bool:
     return True
 
 
-# Shapes and words
+# Words
 
 
 def _check(operations: list[_Operation]) -> None:

@@ -50,35 +50,38 @@ def split(pointer: str) -> list[str]:
 
 def find(holder: list[Any], tokens: list[str]) -> tuple[list[Container], list[Key]]:
     """The containers from `holder`, whose one element is the document, to the one of the value, and the key in each."""
-    parents, keys = find_parent(holder, tokens)
-    if tokens:
-        keys.append(_existing(parents[-1], tokens, len(tokens) - 1))
+    parents: list[Container] = [holder]
+    keys: list[Key] = [0]
+    here = holder[0]
+    for token in tokens:
+        key = token if isinstance(here, dict) and token in here else _index_of(here, tokens, len(parents) - 1)
+        parents.append(here)
+        keys.append(key)
+        here = here[key]
     return parents, keys
 
 
 def find_parent(holder: list[Any], tokens: list[str]) -> tuple[list[Container], list[Key]]:
-    """As `find`, but the key in the last container is left out, since it need not exist."""
-    here: Any = holder
-    parents: list[Container] = [here]
-    keys: list[Key] = [0]
-    for depth in range(len(tokens)):
-        if depth:
-            keys.append(_existing(here, tokens, depth - 1))
-        here = here[keys[-1]]
-        if not isinstance(here, CONTAINERS):
-            raise UnresolvedError(f"{_place(tokens, depth)} is {describe(here)}, which holds nothing")
-        parents.append(here)
+    """As `find`, but the key in the last container is left out, as it need not exist. There is at least one token."""
+    parents, keys = find(holder, tokens[:-1])
+    here = parents[-1][keys[-1]]
+    if not isinstance(here, CONTAINERS):
+        raise _holds_nothing(here, tokens, len(tokens) - 1)
+    parents.append(here)
     return parents, keys
 
 
-def _existing(container: Container, tokens: list[str], depth: int) -> Key:
-    """The key of the member or element that the token at `depth` names in `container`."""
-    token = tokens[depth]
-    if isinstance(container, list):
-        return array_index(tokens, depth, len(container))
-    if token not in container:
-        raise UnresolvedError(f"{_place(tokens, depth)} has no member {quote(token)}")
-    return token
+def _index_of(here: Any, tokens: list[str], depth: int) -> int:
+    """The index of the element that the token at `depth` names in `here`, which has no such member."""
+    if isinstance(here, list):
+        return array_index(tokens, depth, len(here))
+    if isinstance(here, dict):
+        raise UnresolvedError(f"{_place(tokens, depth)} has no member {quote(tokens[depth])}")
+    raise _holds_nothing(here, tokens, depth)
+
+
+def _holds_nothing(here: Any, tokens: list[str], depth: int) -> UnresolvedError:
+    return UnresolvedError(f"{_place(tokens, depth)} is {describe(here)}, which holds nothing")
 
 
 def array_index(tokens: list[str], depth: int, end: int) -> int:

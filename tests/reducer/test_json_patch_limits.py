@@ -94,9 +94,9 @@ def test_replace_gives_a_new_document_that_is_not_changed_in_place() -> None:
     document.apply([{"op": "add", "path": "/old/x", "value": 1}, {"op": "copy", "from": "/old", "path": "/older"}])
     document.apply([{"op": "add", "path": "/other/x", "value": 1}])
     document.replace(snapshot)
+    assert not alive
     document.apply([{"op": "add", "path": "/list/-", "value": 1}])
     assert (snapshot, document.value) == ({"list": [0]}, {"list": [0, 1]})
-    assert not alive
 
 
 def _doubling(times: int) -> list[Case]:
