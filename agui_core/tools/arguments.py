@@ -21,7 +21,8 @@ SHOWN = 100
 """Characters of an offending value that an error shows."""
 
 MAX_NESTING = Limits().nesting
-MAX_NODES = Limits().nodes
+MAX_VALUES = 1_000_000
+"""Values in one call's arguments, containers among them."""
 MAX_INTEGER_BITS = 14_000
 """Just below the 4,300 digits that CPython converts."""
 
@@ -66,7 +67,7 @@ def read_arguments(arguments: str | Mapping[str, Any]) -> dict[str, Any]:
     Blank text is `{}`: models send it for tools without parameters. Raises `InvalidArguments` and nothing else.
     """
     try:
-        value = _decode(arguments) if isinstance(arguments, str) else _copy(_mapping(arguments), None, 1, [MAX_NODES])
+        value = _decode(arguments) if isinstance(arguments, str) else _copy(_mapping(arguments), None, 1, [MAX_VALUES])
     except RecursionError:
         _refuse_nesting()
     if type(value) is not dict:
@@ -99,13 +100,14 @@ def _decode(text: str) -> Any:
             value=shown(text),
         ) from None
     if _needs_walk(text):
-        return _copy(value, None, 1, [MAX_NODES])
+        return _copy(value, None, 1, [MAX_VALUES])
     return value
 
 
 def _needs_walk(text: str) -> bool:
-    """Whether decoded text could nest too deep or hold a lone surrogate."""
-    return text.count("[") + text.count("{") > MAX_NESTING or not text.isascii() or "\\u" in text
+    """Whether decoded text could nest too deep, hold too many values or a lone surrogate."""
+    opened = text.count("[") + text.count("{")
+    return opened > MAX_NESTING or opened + text.count(",") >= MAX_VALUES or not text.isascii() or "\\u" in text
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def _copy(value: Any, path: Path, depth: int, room: list[int]) -> Any:
     """An independent copy of a JSON value; refuses whatever is none. `room`: how many values may follow."""
     room[0] -= 1
     if room[0] < 0:
-        raise InvalidArguments(f"the arguments hold more than {MAX_NODES} values", expected="fewer values")
+        raise InvalidArguments(f"the arguments hold more than {MAX_VALUES} values", expected="fewer values")
     kind = type(value)
     if kind is dict:
         _check_nesting(depth)

@@ -24,6 +24,10 @@ from agui_core.tools.errors import DeclarationError
 __all__ = ["SchemaGraph"]
 
 MAX_SUBSCHEMAS = 10_000
+MAX_VALUES = 100_000
+"""JSON values in a schema."""
+MAX_PATTERN = 10_000
+"""Characters of one pattern."""
 MAX_NESTING = 100
 """Containers inside containers of the schema itself."""
 MAX_HEIGHT = 32
@@ -72,12 +76,15 @@ class _Subschema:
 
 
 class SchemaGraph:
-    """A schema as a graph of subschemas. Raises `DeclarationError` for what cannot be bounded; O(its size)."""
+    """A schema as a graph of subschemas; `patterns` says how many it has. O(size of the schema).
 
-    __slots__ = ("_by_rank", "_height", "_root")
+    Raises `DeclarationError` for what cannot be bounded.
+    """
+
+    __slots__ = ("_by_rank", "_height", "_root", "patterns")
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        _check_nesting(schema)
+        self.patterns = _survey(schema)
         reader = _Reader(schema)
         self._root = reader.root
         self._by_rank, self._height = _rank(reader.subschemas)
@@ -294,16 +301,26 @@ def _check_base(schema: Any) -> None:
         )
 
 
-def _check_nesting(schema: Any) -> None:
-    """Bound the nesting first of all; this also ends on a schema that contains itself."""
+def _survey(schema: Any) -> int:
+    """Bound a schema as a JSON value first of all, reachable or not, and count what may be patterns in it."""
+    patterns = values = 0
     stack: list[tuple[Any, int]] = [(schema, 1)]
     while stack:
         value, depth = stack.pop()
+        values += len(value)
         if depth > MAX_NESTING:
             raise DeclarationError(f"the schema nests deeper than {MAX_NESTING} containers")
-        if isinstance(value, dict | list):
-            parts = value.values() if isinstance(value, dict) else value
-            stack.extend((part, depth + 1) for part in parts if isinstance(part, dict | list))
+        if values > MAX_VALUES:
+            raise DeclarationError(f"the schema holds more than {MAX_VALUES} values")
+        if isinstance(value, dict):
+            found = [value.get("pattern"), *_dict(value.get("patternProperties"))]
+            for pattern in found:
+                if isinstance(pattern, str) and len(pattern) > MAX_PATTERN:
+                    raise DeclarationError(f"the pattern {cut(pattern)} is longer than {MAX_PATTERN} characters")
+            patterns += sum(isinstance(pattern, str) for pattern in found)
+        parts = value.values() if isinstance(value, dict) else value
+        stack.extend((part, depth + 1) for part in parts if isinstance(part, dict | list))
+    return patterns
 
 
 def _size(value: Any) -> int:

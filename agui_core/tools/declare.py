@@ -37,6 +37,8 @@ class Signature:
     __slots__ = ("_defaults", "_fields", "_struct", "context", "parameters")
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        if isinstance(_inner(function), type):
+            _refuse(function, "is a class; declare a function that makes one, or a method of an object")
         signature, hints = _inspect(function)
         self.context = _find_context(function, hints)
         taken = {name: item for name, item in signature.parameters.items() if name != self.context}
@@ -125,9 +127,9 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def refuse_generators(function: Callable[..., Any]) -> None:
-    """Refuse what yields: a call has exactly one answer. Classes and what cannot be called are refused too."""
-    if isinstance(function, type) or not callable(function):
-        raise DeclarationError(f"{function!r} is no function; declare a function, a method or an object with __call__")
+    """Refuse what yields, as a call has exactly one answer, and what cannot be called at all."""
+    if not callable(function):
+        raise DeclarationError(f"{shown(function)} cannot be called; declare a function or a method")
     for body in map(inspect.unwrap, _bodies(function)):
         if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
             _refuse(function, "is a generator, but a call has one answer; return it, and report with `ctx.progress`")

@@ -7,7 +7,7 @@ per tool, and per call the counting, about a microsecond for each part of the ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agui_core.tools.arguments import SHOWN, cut, shown, written
 from agui_core.tools.cost import SchemaGraph
@@ -19,12 +19,30 @@ if TYPE_CHECKING:
 __all__ = ["SchemaChecker"]
 
 MAX_COST = 1_000_000
-"""Steps to check one call: about a tenth of a second."""
+"""Steps to check one call, counting and checking together at worst a second or two."""
 MAX_EXPLAINED_COST = 10_000
 """Steps up to which a failure is explained, as explaining builds a tree of all that was tried."""
 
-_PATTERN_SIZES = ((100_000, 1), (10_000_000, 200))
-"""Bytes that a compiled pattern may take, and the steps that one character costs at worst with such patterns."""
+_MASK = "the value"
+
+
+class _PatternRoom(NamedTuple):
+    patterns: int
+    """How many patterns a schema may have; a compilation takes longer the larger it may get."""
+    size: int
+    """Bytes that a compiled pattern may take, which bounds its states."""
+    character: int
+    """Steps that one character costs at worst with so many states."""
+
+
+_PATTERN_ROOMS = (
+    _PatternRoom(1_000, 2_000, 1),
+    _PatternRoom(1_000, 20_000, 6),
+    _PatternRoom(500, 100_000, 30),
+    _PatternRoom(100, 1_000_000, 300),
+    _PatternRoom(20, 10_000_000, 3_000),
+)
+"""The first one that a schema fits into is used. Linear in the text, matching is linear in the states too."""
 
 
 class SchemaChecker:
@@ -34,7 +52,7 @@ class SchemaChecker:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._graph = SchemaGraph(schema)
-        self._validator, self._character = _compile(schema)
+        self._validator, self._character = _compile(schema, self._graph.patterns)
 
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Give the arguments back if they fit. Raises `InvalidArguments` if not, or if it is too much work."""
@@ -90,26 +108,32 @@ def _value_at(value: Any, steps: list[str | int]) -> Any:
     return value
 
 
-def _compile(schema: dict[str, Any]) -> tuple[jsonschema_rs.Validator, int]:
+def _compile(schema: dict[str, Any], patterns: int) -> tuple[jsonschema_rs.Validator, int]:
     try:
         import jsonschema_rs
     except ImportError:
         raise DeclarationError(
             "a tool that is known only by its JSON Schema needs the extra: pip install 'agui_core[schema]'"
         ) from None
-    problem: Exception | None = None
-    for size, character in _PATTERN_SIZES:
-        options = jsonschema_rs.RegexOptions(size_limit=size, dfa_size_limit=size)
+    problem: Exception | str = f"it has {patterns} patterns"
+    for room in _PATTERN_ROOMS:
+        if patterns > room.patterns:
+            continue
+        options = jsonschema_rs.RegexOptions(size_limit=room.size, dfa_size_limit=room.size)
         try:
-            validator = jsonschema_rs.validator_for(schema, pattern_options=options, offline=True, mask="the value")
+            validator = jsonschema_rs.validator_for(schema, pattern_options=options, offline=True, mask=_MASK)
         except Exception as error:
             problem = error
         else:
-            return validator, character
+            return validator, room.character
     raise DeclarationError(f"the schema is not usable: {_reason(problem)}") from None
 
 
-def _reason(problem: Exception | None) -> str:
+def _reason(problem: Exception | str) -> str:
     text = getattr(problem, "message", None) or str(problem)
-    where = "/".join(str(step) for step in getattr(problem, "instance_path", ()))
-    return cut(f"{text} (at {where})" if where else text, 3 * SHOWN)
+    steps = [str(step) for step in getattr(problem, "instance_path", ())]
+    if not steps:
+        return cut(text, 3 * SHOWN)
+    text = text.replace(_MASK, shown(getattr(problem, "instance", None)), 1)
+    hint = "; look-around and back references are not matched" if steps[-1] == "pattern" else ""
+    return cut(f"{text} (at {'/'.join(steps)}){hint}", 3 * SHOWN)
