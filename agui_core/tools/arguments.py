@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from agui_core.limits import Limits
 from agui_core.tools.errors import InvalidArguments
 
-__all__ = ["cut", "read_arguments", "shown", "written"]
+__all__ = ["cut", "read_arguments", "shown", "value_at", "written"]
 
 SHOWN = 100
 """Characters of an offending value that an error shows."""
@@ -59,6 +59,16 @@ def written(path: Iterable[str | int]) -> str:
         if len(text) > SHOWN:
             break
     return cut(text)
+
+
+def value_at(value: Any, steps: list[str | int]) -> Any:
+    """The value at a path, or the innermost one that can be reached."""
+    for step in steps:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return value
+    return value
 
 
 def read_arguments(arguments: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 
-from agui_core.tools.arguments import cut, shown, written
+from agui_core.tools.arguments import cut, shown, value_at, written
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import DeclarationError, InvalidArguments
 
@@ -305,7 +305,7 @@ def _explain(
         return InvalidArguments(f"argument {path} is missing; expected {expected}", path=path, expected=expected)
     path = written(steps)
     expected = _expectation(problem, _fragment(schema, steps))
-    value = shown(_value_at(arguments, steps))
+    value = shown(value_at(arguments, steps))
     return InvalidArguments(
         f"argument {path}: expected {expected}, got {value}", path=path, expected=expected, value=value
     )
@@ -344,13 +344,3 @@ def _member(part: dict[str, Any], step: str | int) -> Any:
         prefix = part.get("prefixItems", ())
         return prefix[step] if step < len(prefix) else part.get("items")
     return part.get("properties", {}).get(step, part.get("additionalProperties"))
-
-
-def _value_at(value: Any, steps: list[str | int]) -> Any:
-    """The value at a path, or the innermost one that can be reached."""
-    for step in steps:
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            return value
-    return value

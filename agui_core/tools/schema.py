@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agui_core.tools.arguments import SHOWN, cut, shown, written
+from agui_core.tools.arguments import SHOWN, cut, shown, value_at, written
 from agui_core.tools.cost import SchemaGraph
 from agui_core.tools.errors import DeclarationError, InvalidArguments
 
@@ -79,7 +79,7 @@ class SchemaChecker:
         if error.kind.name == "required":
             path = written([*steps, error.kind.property])  # type: ignore[attr-defined]
             return InvalidArguments(f"argument {path} is missing", path=path, expected="a value")
-        path, expected, value = written(steps), _expectation(error), shown(_value_at(arguments, steps))
+        path, expected, value = written(steps), _expectation(error), shown(value_at(arguments, steps))
         where = f"argument {path}" if path else "the arguments"
         return InvalidArguments(f"{where}: {expected}, got {value}", path=path, expected=expected, value=value)
 
@@ -100,12 +100,6 @@ def _expectation(error: jsonschema_rs.ValidationError) -> str:
         options = error.kind.options[:SHOWN]  # type: ignore[attr-defined]
         return cut("expected one of " + ", ".join(map(shown, options)), 2 * SHOWN)
     return cut(error.message, 2 * SHOWN)
-
-
-def _value_at(value: Any, steps: list[str | int]) -> Any:
-    for step in steps:
-        value = value[step]
-    return value
 
 
 def _compile(schema: dict[str, Any], patterns: int) -> tuple[jsonschema_rs.Validator, int]:
