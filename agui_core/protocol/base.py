@@ -32,10 +32,10 @@ Metadata: TypeAlias = dict[str, Any]
 class WireStruct(
     Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False
 ):
-    """The configuration of every wire shape. `kw_only` is not inherited by msgspec, so each class repeats it."""
+    """The configuration of every wire shape. `kw_only` is not inherited by msgspec, and type checkers want `frozen`, so each class repeats both."""
 
 
-class TypedStruct(WireStruct, kw_only=True, tag_field="type"):
+class TypedStruct(WireStruct, frozen=True, kw_only=True, tag_field="type"):
     """A shape that the wire tells apart by `type`."""
 
     @property

@@ -16,7 +16,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     pass
 
 
-class IdentityCapabilities(_Group, kw_only=True):
+class IdentityCapabilities(_Group, frozen=True, kw_only=True):
     """Who the agent is."""
 
     name: str | UnsetType = UNSET
@@ -28,7 +28,7 @@ class IdentityCapabilities(_Group, kw_only=True):
     metadata: dict[str, Any] | UnsetType = UNSET
 
 
-class TransportCapabilities(_Group, kw_only=True):
+class TransportCapabilities(_Group, frozen=True, kw_only=True):
     """How it can be reached."""
 
     streaming: bool | UnsetType = UNSET
@@ -38,7 +38,7 @@ class TransportCapabilities(_Group, kw_only=True):
     resumable: bool | UnsetType = UNSET
 
 
-class ToolCapabilities(_Group, kw_only=True):
+class ToolCapabilities(_Group, frozen=True, kw_only=True):
     """Its own tools; never merged with an input's (CAP-5)."""
 
     supported: bool | UnsetType = UNSET
@@ -47,14 +47,14 @@ class ToolCapabilities(_Group, kw_only=True):
     client_provided: bool | UnsetType = UNSET
 
 
-class OutputCapabilities(_Group, kw_only=True):
+class OutputCapabilities(_Group, frozen=True, kw_only=True):
     """What it can produce."""
 
     structured_output: bool | UnsetType = UNSET
     supported_mime_types: tuple[str, ...] | UnsetType = UNSET
 
 
-class StateCapabilities(_Group, kw_only=True):
+class StateCapabilities(_Group, frozen=True, kw_only=True):
     """How it keeps state."""
 
     snapshots: bool | UnsetType = UNSET
@@ -63,14 +63,14 @@ class StateCapabilities(_Group, kw_only=True):
     persistent_state: bool | UnsetType = UNSET
 
 
-class SubagentDescription(_Group, kw_only=True):
+class SubagentDescription(_Group, frozen=True, kw_only=True):
     """One subagent by name."""
 
     name: str
     description: str | UnsetType = UNSET
 
 
-class MultiAgentCapabilities(_Group, kw_only=True):
+class MultiAgentCapabilities(_Group, frozen=True, kw_only=True):
     """How it works with others (VER-18: the key of the list is `subagents`)."""
 
     supported: bool | UnsetType = UNSET
@@ -79,7 +79,7 @@ class MultiAgentCapabilities(_Group, kw_only=True):
     subagents: tuple[SubagentDescription, ...] | UnsetType = UNSET
 
 
-class ReasoningCapabilities(_Group, kw_only=True):
+class ReasoningCapabilities(_Group, frozen=True, kw_only=True):
     """Whether it shows its reasoning."""
 
     supported: bool | UnsetType = UNSET
@@ -87,7 +87,7 @@ class ReasoningCapabilities(_Group, kw_only=True):
     encrypted: bool | UnsetType = UNSET
 
 
-class InputModalities(_Group, kw_only=True):
+class InputModalities(_Group, frozen=True, kw_only=True):
     """What it can read."""
 
     image: bool | UnsetType = UNSET
@@ -97,21 +97,21 @@ class InputModalities(_Group, kw_only=True):
     file: bool | UnsetType = UNSET
 
 
-class OutputModalities(_Group, kw_only=True):
+class OutputModalities(_Group, frozen=True, kw_only=True):
     """What it can write."""
 
     image: bool | UnsetType = UNSET
     audio: bool | UnsetType = UNSET
 
 
-class MultimodalCapabilities(_Group, kw_only=True):
+class MultimodalCapabilities(_Group, frozen=True, kw_only=True):
     """Media it reads and writes."""
 
     input: InputModalities | UnsetType = UNSET
     output: OutputModalities | UnsetType = UNSET
 
 
-class ExecutionCapabilities(_Group, kw_only=True):
+class ExecutionCapabilities(_Group, frozen=True, kw_only=True):
     """How it runs code. `max_execution_time` in the unit that the agent documents."""
 
     code_execution: bool | UnsetType = UNSET
@@ -120,7 +120,7 @@ class ExecutionCapabilities(_Group, kw_only=True):
     max_execution_time: int | UnsetType = UNSET
 
 
-class HumanInTheLoopCapabilities(_Group, kw_only=True):
+class HumanInTheLoopCapabilities(_Group, frozen=True, kw_only=True):
     """How people take part."""
 
     supported: bool | UnsetType = UNSET
@@ -131,7 +131,7 @@ class HumanInTheLoopCapabilities(_Group, kw_only=True):
     approve_with_edits: bool | UnsetType = UNSET
 
 
-class AgentCapabilities(_Group, kw_only=True):
+class AgentCapabilities(_Group, frozen=True, kw_only=True):
     """Every group is optional, and a missing field says nothing either way: only an explicit `false` denies (CAP-2)."""
 
     identity: IdentityCapabilities | UnsetType = UNSET

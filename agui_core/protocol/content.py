@@ -20,21 +20,21 @@ __all__ = [
 ]
 
 
-class DataSource(TypedStruct, kw_only=True, tag="data"):
+class DataSource(TypedStruct, frozen=True, kw_only=True, tag="data"):
     """Inline bytes as base64. Whether it is valid base64 is found out by whoever decodes it."""
 
     value: str
     mime_type: str
 
 
-class UrlSource(TypedStruct, kw_only=True, tag="url"):
+class UrlSource(TypedStruct, frozen=True, kw_only=True, tag="url"):
     """An address chosen by somebody else: fetching it is a decision of the application (SEC-8)."""
 
     value: str
     mime_type: str | UnsetType = UNSET
 
 
-class FileSource(TypedStruct, kw_only=True, tag="file"):
+class FileSource(TypedStruct, frozen=True, kw_only=True, tag="file"):
     """An opaque handle at a provider, never fetched and never parsed (IN-10)."""
 
     value: str
@@ -45,7 +45,7 @@ class FileSource(TypedStruct, kw_only=True, tag="file"):
 Source: TypeAlias = DataSource | UrlSource | FileSource
 
 
-class TextPart(TypedStruct, kw_only=True, tag="text"):
+class TextPart(TypedStruct, frozen=True, kw_only=True, tag="text"):
     """Plain text."""
 
     text: str
@@ -53,25 +53,25 @@ class TextPart(TypedStruct, kw_only=True, tag="text"):
     metadata: NotNull | UnsetType = UNSET
 
 
-class _MediaPart(TypedStruct, kw_only=True):
+class _MediaPart(TypedStruct, frozen=True, kw_only=True):
     source: Source
     id: str | UnsetType = UNSET
     metadata: NotNull | UnsetType = UNSET
 
 
-class ImagePart(_MediaPart, kw_only=True, tag="image"):
+class ImagePart(_MediaPart, frozen=True, kw_only=True, tag="image"):
     """A picture."""
 
 
-class AudioPart(_MediaPart, kw_only=True, tag="audio"):
+class AudioPart(_MediaPart, frozen=True, kw_only=True, tag="audio"):
     """A sound."""
 
 
-class VideoPart(_MediaPart, kw_only=True, tag="video"):
+class VideoPart(_MediaPart, frozen=True, kw_only=True, tag="video"):
     """A film."""
 
 
-class DocumentPart(_MediaPart, kw_only=True, tag="document"):
+class DocumentPart(_MediaPart, frozen=True, kw_only=True, tag="document"):
     """Any other file."""
 
 

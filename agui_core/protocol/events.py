@@ -51,17 +51,17 @@ TextRole: TypeAlias = Literal["developer", "system", "assistant", "user"]
 """The roles that streamed text can have; absent means assistant."""
 
 
-class _Event(TypedStruct, kw_only=True):
+class _Event(TypedStruct, frozen=True, kw_only=True):
     timestamp: SafeInteger | UnsetType = UNSET
     raw_event: NotNull | UnsetType = UNSET
     metadata: Metadata | UnsetType = UNSET
 
 
-class _Attributed(_Event, kw_only=True):
+class _Attributed(_Event, frozen=True, kw_only=True):
     subagent_run_id: str | UnsetType = UNSET
 
 
-class RunStartedEvent(_Event, kw_only=True, tag="RUN_STARTED"):
+class RunStartedEvent(_Event, frozen=True, kw_only=True, tag="RUN_STARTED"):
     """A run begins (RUN-1, RUN-2). Absent `protocol_version` means a producer from before versioning."""
 
     thread_id: str
@@ -71,7 +71,7 @@ class RunStartedEvent(_Event, kw_only=True, tag="RUN_STARTED"):
     input: RunAgentInput | UnsetType = UNSET
 
 
-class RunFinishedEvent(_Event, kw_only=True, tag="RUN_FINISHED"):
+class RunFinishedEvent(_Event, frozen=True, kw_only=True, tag="RUN_FINISHED"):
     """A run ends: success, interrupt or cancelled by its `outcome`; none means success (RUN-13)."""
 
     thread_id: str
@@ -81,7 +81,7 @@ class RunFinishedEvent(_Event, kw_only=True, tag="RUN_FINISHED"):
     usage: tuple[TokenUsage, ...] | UnsetType = UNSET
 
 
-class RunErrorEvent(_Event, kw_only=True, tag="RUN_ERROR"):
+class RunErrorEvent(_Event, frozen=True, kw_only=True, tag="RUN_ERROR"):
     """A run failed, in its middle, before its start or after its finish (RUN-5, RUN-6)."""
 
     message: str
@@ -89,19 +89,19 @@ class RunErrorEvent(_Event, kw_only=True, tag="RUN_ERROR"):
     usage: tuple[TokenUsage, ...] | UnsetType = UNSET
 
 
-class StepStartedEvent(_Attributed, kw_only=True, tag="STEP_STARTED"):
+class StepStartedEvent(_Attributed, frozen=True, kw_only=True, tag="STEP_STARTED"):
     """A named step of its owner begins (STEP-1)."""
 
     step_name: str
 
 
-class StepFinishedEvent(_Attributed, kw_only=True, tag="STEP_FINISHED"):
+class StepFinishedEvent(_Attributed, frozen=True, kw_only=True, tag="STEP_FINISHED"):
     """A named step of its owner ends (STEP-3)."""
 
     step_name: str
 
 
-class TextMessageStartEvent(_Attributed, kw_only=True, tag="TEXT_MESSAGE_START"):
+class TextMessageStartEvent(_Attributed, frozen=True, kw_only=True, tag="TEXT_MESSAGE_START"):
     """A text message opens, or opens again (TEXT-1, STR-6)."""
 
     message_id: str
@@ -109,20 +109,20 @@ class TextMessageStartEvent(_Attributed, kw_only=True, tag="TEXT_MESSAGE_START")
     name: str | UnsetType = UNSET
 
 
-class TextMessageContentEvent(_Attributed, kw_only=True, tag="TEXT_MESSAGE_CONTENT"):
+class TextMessageContentEvent(_Attributed, frozen=True, kw_only=True, tag="TEXT_MESSAGE_CONTENT"):
     """Text to append to an open message (TEXT-2)."""
 
     message_id: str
     delta: str
 
 
-class TextMessageEndEvent(_Attributed, kw_only=True, tag="TEXT_MESSAGE_END"):
+class TextMessageEndEvent(_Attributed, frozen=True, kw_only=True, tag="TEXT_MESSAGE_END"):
     """A text message closes."""
 
     message_id: str
 
 
-class TextMessageChunkEvent(_Attributed, kw_only=True, tag="TEXT_MESSAGE_CHUNK"):
+class TextMessageChunkEvent(_Attributed, frozen=True, kw_only=True, tag="TEXT_MESSAGE_CHUNK"):
     """Start, content and end in one event (CHUNK-1)."""
 
     message_id: str | UnsetType = UNSET
@@ -131,7 +131,7 @@ class TextMessageChunkEvent(_Attributed, kw_only=True, tag="TEXT_MESSAGE_CHUNK")
     delta: str | UnsetType = UNSET
 
 
-class ToolCallStartEvent(_Attributed, kw_only=True, tag="TOOL_CALL_START"):
+class ToolCallStartEvent(_Attributed, frozen=True, kw_only=True, tag="TOOL_CALL_START"):
     """A tool call opens, or opens again (TOOL-1, TOOL-6)."""
 
     tool_call_id: str
@@ -139,20 +139,20 @@ class ToolCallStartEvent(_Attributed, kw_only=True, tag="TOOL_CALL_START"):
     parent_message_id: str | UnsetType = UNSET
 
 
-class ToolCallArgsEvent(_Attributed, kw_only=True, tag="TOOL_CALL_ARGS"):
+class ToolCallArgsEvent(_Attributed, frozen=True, kw_only=True, tag="TOOL_CALL_ARGS"):
     """Text to append to an open call's arguments (TOOL-3)."""
 
     tool_call_id: str
     delta: str
 
 
-class ToolCallEndEvent(_Attributed, kw_only=True, tag="TOOL_CALL_END"):
+class ToolCallEndEvent(_Attributed, frozen=True, kw_only=True, tag="TOOL_CALL_END"):
     """A tool call closes; only now may its arguments be used (TOOL-4)."""
 
     tool_call_id: str
 
 
-class ToolCallChunkEvent(_Attributed, kw_only=True, tag="TOOL_CALL_CHUNK"):
+class ToolCallChunkEvent(_Attributed, frozen=True, kw_only=True, tag="TOOL_CALL_CHUNK"):
     """Start, arguments and end in one event (CHUNK-1)."""
 
     tool_call_id: str | UnsetType = UNSET
@@ -161,7 +161,7 @@ class ToolCallChunkEvent(_Attributed, kw_only=True, tag="TOOL_CALL_CHUNK"):
     delta: str | UnsetType = UNSET
 
 
-class ToolCallResultEvent(_Attributed, kw_only=True, tag="TOOL_CALL_RESULT"):
+class ToolCallResultEvent(_Attributed, frozen=True, kw_only=True, tag="TOOL_CALL_RESULT"):
     """The answer to a call (TOOL-7)."""
 
     message_id: str
@@ -170,46 +170,46 @@ class ToolCallResultEvent(_Attributed, kw_only=True, tag="TOOL_CALL_RESULT"):
     role: Literal["tool"] | UnsetType = UNSET
 
 
-class ReasoningStartEvent(_Attributed, kw_only=True, tag="REASONING_START"):
+class ReasoningStartEvent(_Attributed, frozen=True, kw_only=True, tag="REASONING_START"):
     """A span of reasoning opens; it makes no message (REAS-2)."""
 
     message_id: str
 
 
-class ReasoningEndEvent(_Attributed, kw_only=True, tag="REASONING_END"):
+class ReasoningEndEvent(_Attributed, frozen=True, kw_only=True, tag="REASONING_END"):
     """A span of reasoning closes."""
 
     message_id: str
 
 
-class ReasoningMessageStartEvent(_Attributed, kw_only=True, tag="REASONING_MESSAGE_START"):
+class ReasoningMessageStartEvent(_Attributed, frozen=True, kw_only=True, tag="REASONING_MESSAGE_START"):
     """A reasoning message opens, or opens again (REAS-6)."""
 
     message_id: str
     role: Literal["reasoning"]
 
 
-class ReasoningMessageContentEvent(_Attributed, kw_only=True, tag="REASONING_MESSAGE_CONTENT"):
+class ReasoningMessageContentEvent(_Attributed, frozen=True, kw_only=True, tag="REASONING_MESSAGE_CONTENT"):
     """Text to append to an open reasoning message."""
 
     message_id: str
     delta: str
 
 
-class ReasoningMessageEndEvent(_Attributed, kw_only=True, tag="REASONING_MESSAGE_END"):
+class ReasoningMessageEndEvent(_Attributed, frozen=True, kw_only=True, tag="REASONING_MESSAGE_END"):
     """A reasoning message closes."""
 
     message_id: str
 
 
-class ReasoningMessageChunkEvent(_Attributed, kw_only=True, tag="REASONING_MESSAGE_CHUNK"):
+class ReasoningMessageChunkEvent(_Attributed, frozen=True, kw_only=True, tag="REASONING_MESSAGE_CHUNK"):
     """Start, content and end in one event (CHUNK-1)."""
 
     message_id: str | UnsetType = UNSET
     delta: str | UnsetType = UNSET
 
 
-class ReasoningEncryptedValueEvent(_Attributed, kw_only=True, tag="REASONING_ENCRYPTED_VALUE"):
+class ReasoningEncryptedValueEvent(_Attributed, frozen=True, kw_only=True, tag="REASONING_ENCRYPTED_VALUE"):
     """An opaque artefact for a message or a call (REAS-8..11)."""
 
     subtype: Literal["message", "tool-call"]
@@ -217,13 +217,13 @@ class ReasoningEncryptedValueEvent(_Attributed, kw_only=True, tag="REASONING_ENC
     encrypted_value: str
 
 
-class StateSnapshotEvent(_Attributed, kw_only=True, tag="STATE_SNAPSHOT"):
+class StateSnapshotEvent(_Attributed, frozen=True, kw_only=True, tag="STATE_SNAPSHOT"):
     """The whole state (STATE-1)."""
 
     snapshot: Any
 
 
-class StateDeltaEvent(_Attributed, kw_only=True, tag="STATE_DELTA"):
+class StateDeltaEvent(_Attributed, frozen=True, kw_only=True, tag="STATE_DELTA"):
     """A patch of the state (STATE-2)."""
 
     delta: list[dict[str, Any]]
@@ -232,13 +232,13 @@ class StateDeltaEvent(_Attributed, kw_only=True, tag="STATE_DELTA"):
         check_patch(self.delta)
 
 
-class MessagesSnapshotEvent(_Event, kw_only=True, tag="MESSAGES_SNAPSHOT"):
+class MessagesSnapshotEvent(_Event, frozen=True, kw_only=True, tag="MESSAGES_SNAPSHOT"):
     """All messages that the producer owns, reconciled by id (MSGS-1)."""
 
     messages: tuple[Message, ...]
 
 
-class ActivitySnapshotEvent(_Attributed, kw_only=True, tag="ACTIVITY_SNAPSHOT"):
+class ActivitySnapshotEvent(_Attributed, frozen=True, kw_only=True, tag="ACTIVITY_SNAPSHOT"):
     """An activity message, made or replaced (ACT-1..3). Absent `replace` means true."""
 
     message_id: str
@@ -247,7 +247,7 @@ class ActivitySnapshotEvent(_Attributed, kw_only=True, tag="ACTIVITY_SNAPSHOT"):
     replace: bool | UnsetType = UNSET
 
 
-class ActivityDeltaEvent(_Attributed, kw_only=True, tag="ACTIVITY_DELTA"):
+class ActivityDeltaEvent(_Attributed, frozen=True, kw_only=True, tag="ACTIVITY_DELTA"):
     """A patch of an activity's content (ACT-5)."""
 
     message_id: str
@@ -258,7 +258,7 @@ class ActivityDeltaEvent(_Attributed, kw_only=True, tag="ACTIVITY_DELTA"):
         check_patch(self.patch)
 
 
-class SubagentStartedEvent(_Event, kw_only=True, tag="SUBAGENT_STARTED"):
+class SubagentStartedEvent(_Event, frozen=True, kw_only=True, tag="SUBAGENT_STARTED"):
     """A subagent's invocation begins (SUB-3..5)."""
 
     subagent_run_id: str
@@ -269,7 +269,7 @@ class SubagentStartedEvent(_Event, kw_only=True, tag="SUBAGENT_STARTED"):
     parent_message_id: str | UnsetType = UNSET
 
 
-class SubagentFinishedEvent(_Event, kw_only=True, tag="SUBAGENT_FINISHED"):
+class SubagentFinishedEvent(_Event, frozen=True, kw_only=True, tag="SUBAGENT_FINISHED"):
     """An invocation ends or is suspended (SUB-7)."""
 
     subagent_run_id: str
@@ -277,7 +277,7 @@ class SubagentFinishedEvent(_Event, kw_only=True, tag="SUBAGENT_FINISHED"):
     outcome: SubagentFinishedOutcome | UnsetType = UNSET
 
 
-class SubagentErrorEvent(_Event, kw_only=True, tag="SUBAGENT_ERROR"):
+class SubagentErrorEvent(_Event, frozen=True, kw_only=True, tag="SUBAGENT_ERROR"):
     """An invocation failed; the run goes on (SUB-6)."""
 
     subagent_run_id: str
@@ -285,14 +285,14 @@ class SubagentErrorEvent(_Event, kw_only=True, tag="SUBAGENT_ERROR"):
     code: str | UnsetType = UNSET
 
 
-class RawEvent(_Attributed, kw_only=True, tag="RAW"):
+class RawEvent(_Attributed, frozen=True, kw_only=True, tag="RAW"):
     """An event of another system, passed through (PASS-1)."""
 
     event: Any
     source: str | UnsetType = UNSET
 
 
-class CustomEvent(_Attributed, kw_only=True, tag="CUSTOM"):
+class CustomEvent(_Attributed, frozen=True, kw_only=True, tag="CUSTOM"):
     """An application's own event (PASS-2, PASS-3)."""
 
     name: str

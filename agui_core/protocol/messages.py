@@ -21,14 +21,14 @@ __all__ = [
 ]
 
 
-class FunctionCall(WireStruct, kw_only=True):
+class FunctionCall(WireStruct, frozen=True, kw_only=True):
     """The name of a tool and its arguments. `arguments` is text, which may be broken JSON (TOOL-3)."""
 
     name: str
     arguments: str
 
 
-class ToolCall(WireStruct, kw_only=True):
+class ToolCall(WireStruct, frozen=True, kw_only=True):
     """One call in an assistant message. Its owner is its message's (TOOL-14)."""
 
     id: str
@@ -37,7 +37,8 @@ class ToolCall(WireStruct, kw_only=True):
     encrypted_value: str | UnsetType = UNSET
     metadata: Metadata | UnsetType = UNSET
 
-class _Message(WireStruct, kw_only=True, tag_field="role"):
+
+class _Message(WireStruct, frozen=True, kw_only=True, tag_field="role"):
     id: str
     metadata: Metadata | UnsetType = UNSET
     subagent_run_id: str | UnsetType = UNSET
@@ -48,7 +49,7 @@ class _Message(WireStruct, kw_only=True, tag_field="role"):
         return str(self.__struct_config__.tag)
 
 
-class DeveloperMessage(_Message, kw_only=True, tag="developer"):
+class DeveloperMessage(_Message, frozen=True, kw_only=True, tag="developer"):
     """Instructions of the application's developer."""
 
     content: str
@@ -56,7 +57,7 @@ class DeveloperMessage(_Message, kw_only=True, tag="developer"):
     encrypted_value: str | UnsetType = UNSET
 
 
-class SystemMessage(_Message, kw_only=True, tag="system"):
+class SystemMessage(_Message, frozen=True, kw_only=True, tag="system"):
     """Instructions of the system."""
 
     content: str
@@ -64,7 +65,7 @@ class SystemMessage(_Message, kw_only=True, tag="system"):
     encrypted_value: str | UnsetType = UNSET
 
 
-class AssistantMessage(_Message, kw_only=True, tag="assistant"):
+class AssistantMessage(_Message, frozen=True, kw_only=True, tag="assistant"):
     """A turn of the agent. One made by tool calls alone has no `content` (TEXT-6)."""
 
     content: str | UnsetType = UNSET
@@ -73,7 +74,7 @@ class AssistantMessage(_Message, kw_only=True, tag="assistant"):
     encrypted_value: str | UnsetType = UNSET
 
 
-class UserMessage(_Message, kw_only=True, tag="user"):
+class UserMessage(_Message, frozen=True, kw_only=True, tag="user"):
     """A turn of the user."""
 
     content: str | tuple[ContentPart, ...]
@@ -81,7 +82,7 @@ class UserMessage(_Message, kw_only=True, tag="user"):
     encrypted_value: str | UnsetType = UNSET
 
 
-class ToolMessage(_Message, kw_only=True, tag="tool"):
+class ToolMessage(_Message, frozen=True, kw_only=True, tag="tool"):
     """The answer to a tool call, found by (`id`, `tool_call_id`) (OPEN-12)."""
 
     tool_call_id: str
@@ -90,14 +91,14 @@ class ToolMessage(_Message, kw_only=True, tag="tool"):
     encrypted_value: str | UnsetType = UNSET
 
 
-class ActivityMessage(_Message, kw_only=True, tag="activity"):
+class ActivityMessage(_Message, frozen=True, kw_only=True, tag="activity"):
     """Structured progress for the front end; never sent back to the agent (ACT-10)."""
 
     activity_type: str
     content: dict[str, Any]
 
 
-class ReasoningMessage(_Message, kw_only=True, tag="reasoning"):
+class ReasoningMessage(_Message, frozen=True, kw_only=True, tag="reasoning"):
     """What the model thought aloud; as confidential as the conversation (REAS-15)."""
 
     content: str
@@ -105,11 +106,5 @@ class ReasoningMessage(_Message, kw_only=True, tag="reasoning"):
 
 
 Message: TypeAlias = (
-    DeveloperMessage
-    | SystemMessage
-    | AssistantMessage
-    | UserMessage
-    | ToolMessage
-    | ActivityMessage
-    | ReasoningMessage
+    DeveloperMessage | SystemMessage | AssistantMessage | UserMessage | ToolMessage | ActivityMessage | ReasoningMessage
 )

@@ -28,7 +28,7 @@ PROTOCOL_VERSION = "1.0"
 """The version that this library speaks (VER-1)."""
 
 
-class Tool(WireStruct, kw_only=True):
+class Tool(WireStruct, frozen=True, kw_only=True):
     """A tool that the application offers; `parameters` is a JSON Schema."""
 
     name: str
@@ -37,14 +37,14 @@ class Tool(WireStruct, kw_only=True):
     metadata: Metadata | UnsetType = UNSET
 
 
-class Context(WireStruct, kw_only=True):
+class Context(WireStruct, frozen=True, kw_only=True):
     """A piece of background for the agent."""
 
     description: str
     value: str
 
 
-class ResumeEntry(WireStruct, kw_only=True):
+class ResumeEntry(WireStruct, frozen=True, kw_only=True):
     """The answer to one interrupt. A null answer is expressed by leaving `payload` out (INT-9)."""
 
     interrupt_id: str
@@ -53,7 +53,7 @@ class ResumeEntry(WireStruct, kw_only=True):
     metadata: Metadata | UnsetType = UNSET
 
 
-class RunAgentInput(WireStruct, kw_only=True):
+class RunAgentInput(WireStruct, frozen=True, kw_only=True):
     """The one thing a consumer sends per exchange (IN-1..13)."""
 
     thread_id: str
@@ -68,7 +68,7 @@ class RunAgentInput(WireStruct, kw_only=True):
     resume: tuple[ResumeEntry, ...] | UnsetType = UNSET
 
 
-class Interrupt(WireStruct, kw_only=True):
+class Interrupt(WireStruct, frozen=True, kw_only=True):
     """A question that the next run has to answer (INT-1..16). `expires_at` is free text, by convention a date."""
 
     id: str
@@ -81,7 +81,7 @@ class Interrupt(WireStruct, kw_only=True):
     subagent_run_id: str | UnsetType = UNSET
 
 
-class TokenUsage(WireStruct, kw_only=True):
+class TokenUsage(WireStruct, frozen=True, kw_only=True):
     """Tokens spent with one provider and model; an absent count is unknown, not zero (USE-1..3)."""
 
     provider: str | UnsetType = UNSET
@@ -94,13 +94,13 @@ class TokenUsage(WireStruct, kw_only=True):
     cache_write_input_tokens: Count | UnsetType = UNSET
 
 
-class SuccessOutcome(TypedStruct, kw_only=True, tag="success"):
+class SuccessOutcome(TypedStruct, frozen=True, kw_only=True, tag="success"):
     """The run did what it was asked. An absent or empty list means: derive it (FT-3)."""
 
     pending_tool_call_ids: tuple[str, ...] | UnsetType = UNSET
 
 
-class InterruptOutcome(TypedStruct, kw_only=True, tag="interrupt"):
+class InterruptOutcome(TypedStruct, frozen=True, kw_only=True, tag="interrupt"):
     """The run waits for answers; at least one interrupt (INT-1)."""
 
     interrupts: tuple[Interrupt, ...]
@@ -110,18 +110,18 @@ class InterruptOutcome(TypedStruct, kw_only=True, tag="interrupt"):
             raise ValueError("an interrupt outcome needs at least one interrupt")
 
 
-class CancelledOutcome(TypedStruct, kw_only=True, tag="cancelled"):
+class CancelledOutcome(TypedStruct, frozen=True, kw_only=True, tag="cancelled"):
     """The run was stopped on request: neither success nor failure (RUN-15)."""
 
 
 RunFinishedOutcome: TypeAlias = SuccessOutcome | InterruptOutcome | CancelledOutcome
 
 
-class SubagentSuccessOutcome(TypedStruct, kw_only=True, tag="success"):
+class SubagentSuccessOutcome(TypedStruct, frozen=True, kw_only=True, tag="success"):
     """The invocation is done."""
 
 
-class SuspendedOutcome(TypedStruct, kw_only=True, tag="suspended"):
+class SuspendedOutcome(TypedStruct, frozen=True, kw_only=True, tag="suspended"):
     """The invocation waits for outside input (SUB-7)."""
 
     interrupt_ids: tuple[str, ...] | UnsetType = UNSET

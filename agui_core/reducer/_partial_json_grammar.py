@@ -1,54 +1,82 @@
 """The grammar of JSON as one pattern per state, for `partial_json`.
 
-Theory of operation. A state says what may come next. Its pattern takes as much as it can of what may come, up to and
-including the next value: every part is optional, so the pattern always matches, and the last group that took part
-(`lastindex`) says how far the text went. When a pattern takes nothing, the next character is fatal or the text ends
-inside a token that only makes sense whole (a number, a literal, an escape); that is for the parser to decide.
+Theory of operation. A state says what may come next. Its pattern takes as much as it can of what may come: the rest of
+a string, a comma, a key, a value, and the beginning of the key after it. Every part is optional, so the pattern always
+matches, and the last group that took part (`lastindex`) says how far the text went. When a pattern takes nothing, the
+next character is fatal or the text ends inside a token that only makes sense whole (a number, a literal, an escape);
+that is for the parser to decide.
 
-All patterns number their groups alike, by the constants below; groups that a pattern does not have can never match.
+What makes it quick: matches are long, because most of the cost is per match. What is optional is an alternative to
+nothing, which costs a fraction of a repetition, and alternatives begin with their character, so that the matcher can
+pass them over; the group that says they matched comes after it and is empty.
+
+The states of objects number their groups alike, and so do those of lists and the root. Groups that a pattern has no
+use for are empty, or cannot match where that makes a difference; the first group always matches.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias, cast
 
 __all__ = [
     "AFTER_KEY",
-    "CLOSE",
-    "COLON",
-    "COMMA",
     "IN_KEY",
-    "IN_STRING",
-    "KEY",
-    "KEY_END",
     "LIST",
-    "LITERAL",
-    "NUMBER",
     "OBJECT",
-    "OPEN",
     "ROOT",
-    "TEXT",
-    "TEXT_END",
+    "RUN",
+    "RUN_END",
+    "Item",
     "Kind",
     "Match",
+    "Member",
     "State",
     "escape_end",
 ]
 
 Match: TypeAlias = re.Match[str]
 
-CLOSE: Final = 1
-COMMA: Final = 2
-KEY: Final = 3
-KEY_END: Final = 4
-COLON: Final = 5
-TEXT: Final = 6
-TEXT_END: Final = 7
-NUMBER: Final = 8
-LITERAL: Final = 9
-OPEN: Final = 10
+# Groups of every pattern: what a string or key goes on with, and its end.
+RUN: Final = 1
+RUN_END: Final = 2
+
+
+class Item:
+    """Groups of lists and the root. After an opened object its first key may begin."""
+
+    CLOSE: Final = 3
+    COMMA: Final = 4
+    OPEN_LIST: Final = 5
+    OPEN_OBJECT: Final = 6
+    FIRST_KEY: Final = 7
+    TEXT: Final = 8
+    TEXT_END: Final = 9
+    NUMBER: Final = 10
+    LITERAL: Final = 11
+
+
+class Member:
+    """Groups of objects. After a whole scalar comes what may follow it; after an opened object its first key."""
+
+    CLOSE: Final = 3
+    COMMA: Final = 4
+    KEY: Final = 5
+    KEY_END: Final = 6
+    COLON: Final = 7
+    OPEN_LIST: Final = 8
+    OPEN_OBJECT: Final = 9
+    FIRST_KEY: Final = 10
+    TEXT: Final = 11
+    TEXT_END: Final = 12
+    TEXT_CUT: Final = 13
+    NUMBER: Final = 14
+    LITERAL: Final = 15
+    NEXT_CLOSE: Final = 16
+    NEXT_COMMA: Final = 17
+    NEXT_KEY: Final = 18
+
 
 _SPACE = r"[ \t\n\r]*"
 _HEX = "[0-9a-fA-F]"
@@ -63,80 +91,100 @@ _ESCAPES = (
 )
 _ESCAPE = "|".join("".join(parts) for parts in _ESCAPES)
 # The repetition is bounded because the matcher keeps a note for each round; whatever is left is taken next time.
-_RUN = f"{_PLAIN}(?:(?:{_ESCAPE}){_PLAIN}){{0,1000}}"
-_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_RUN = f"{_PLAIN}(?:(?:{_ESCAPE}){_PLAIN}(?:(?:{_ESCAPE}){_PLAIN}){{0,1000}}|)"
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+|)(?:[eE][+-]?[0-9]+|)"
+_LITERAL = "true|false|null"
+_OPEN = rf'\[()|\{{()(?:{_SPACE}"({_RUN})|)'
 
 
-def _value(ends: str) -> str:
-    """Groups TEXT to OPEN. `ends` are the characters beside white space that end a number here."""
-    string = f'"({_RUN})(")?'
-    number = rf"({_NUMBER})(?=[ \t\n\r{ends}])"
-    return rf"(?:{string}|{number}|(true|false|null)|([\[{{]))"
+def _item(ends: str) -> str:
+    """The groups of a value in a list or at the root; `ends` beside white space end a number there."""
+    return rf'{_OPEN}|"({_RUN})(?:"()|)|({_NUMBER})(?=[ \t\n\r{ends}])|({_LITERAL})'
 
 
 def _absent(groups: int) -> str:
     """Groups that never match, to keep the numbering."""
-    return f"(?:(?!){'()' * groups})?"
+    return f"(?:(?!){'()' * groups}|)"
 
 
-_ITEM = _value(r",\]")
-_MEMBER = _value(",}")
-_AFTER_KEY = f"{_SPACE}(?:(:){_SPACE}{_MEMBER}?)?"
-_REST_OF_KEY = f'({_RUN})(?:("){_AFTER_KEY})?'
+_ITEM = _item(r",\]")
+_AFTER_ITEM = rf"{_SPACE}(?:\]()|,(){_SPACE}(?:{_ITEM}|)|)"
+
+# A string that is cut takes part as the empty TEXT_CUT, so that nothing after it is taken for what follows a member.
+_SCALAR = rf'"({_RUN})(?:"()|())|({_NUMBER})(?=[ \t\n\r,}}])|({_LITERAL})'
+_NEXT = f'{_SPACE}(?:}}()|,(){_SPACE}(?:"({_RUN})|)|)'
+_MEMBER = f"(?:{_OPEN}|(?:{_SCALAR})(?({Member.TEXT_CUT})|{_NEXT})|)"
+_AFTER_KEY = f"{_SPACE}(?::(){_SPACE}{_MEMBER}|)"
+_REST_OF_KEY = f'({_RUN})(?:"(){_AFTER_KEY}|)'
+_AFTER_MEMBER = f'{_SPACE}(?:}}()|,(){_SPACE}(?:"{_REST_OF_KEY}|)|)'
 
 
 class State:
     """What may come next.
 
-    `match(text, position)` always matches. `expects` says in words what must come, `in_string` whether the text is
-    between quotes, `has_slot` whether the key or the index of the value now growing is known.
+    `match(text, position)` always matches. `expects` says in words what must come. `in_string`: the text is between
+    quotes. `has_slot`: the key or the index of the value now growing is known. `ended` is the state after the string
+    that this one is in, or itself; `steps` are what the parser does for each group.
     """
 
-    __slots__ = ("expects", "has_slot", "in_string", "match")
+    __slots__ = ("ended", "expects", "has_slot", "in_string", "match", "steps")
 
-    def __init__(self, expects: str, pattern: str, *, in_string: bool = False, has_slot: bool = False) -> None:
+    def __init__(self, expects: str, pattern: str, *, ended: State | None = None, has_slot: bool = False) -> None:
         self.match = cast("Callable[[str, int], Match]", re.compile(pattern).match)
         self.expects = expects
-        self.in_string = in_string
+        self.ended = ended or self
+        self.in_string = ended is not None
         self.has_slot = has_slot
+        self.steps: Mapping[int, Callable[[Any, Match], State]] = {}
 
 
 class Kind:
-    """The states of one kind of container: at its beginning, for a value, after a comma and after a value."""
+    """The states in one kind of container: at its beginning, for a value, after a comma, after a value, in a string."""
 
-    __slots__ = ("after", "closer", "comma", "first", "number_ends", "value")
+    __slots__ = ("after", "closer", "comma", "first", "number_ends", "string", "value")
 
-    def __init__(self, closer: str, *, first: State, value: State, comma: State, after: State) -> None:
+    def __init__(
+        self,
+        closer: str,
+        rest: str,
+        *,
+        first: State | None = None,
+        value: State,
+        comma: State | None = None,
+        after: State,
+    ) -> None:
         self.closer = closer
-        self.first = first
+        self.first = first or value
         self.value = value
-        self.comma = comma
+        self.comma = comma or value
         self.after = after
+        self.string = State("the end of a string", f'({_RUN})(?:"(){rest}|)', ended=after, has_slot=True)
         self.number_ends = frozenset(" \t\n\r" + ("," + closer if closer else ""))
 
 
-IN_STRING = State("the end of a string", f'{_absent(5)}({_RUN})(")?', in_string=True, has_slot=True)
-IN_KEY = State("the end of a key", _absent(2) + _REST_OF_KEY, in_string=True)
-AFTER_KEY = State("':'", _absent(4) + _AFTER_KEY, has_slot=True)
-_ITEM_STATE = State("a value", f"{_absent(5)}{_SPACE}{_ITEM}?", has_slot=True)
+AFTER_KEY = State("':'", f"(){_absent(5)}{_AFTER_KEY}", has_slot=True)
+IN_KEY = State("the end of a key", f'({_RUN})(?:"(){_absent(4)}{_AFTER_KEY}|)', ended=AFTER_KEY)
 
-_ROOT_STATE = State("a value", f"{_absent(5)}{_SPACE}{_value('')}?")
-_END = State("the end of the text", _SPACE)
-
-ROOT = Kind("", first=_ROOT_STATE, value=_ROOT_STATE, comma=_END, after=_END)
+ROOT = Kind(
+    "",
+    _SPACE,
+    value=State("a value", f"(){_absent(3)}{_SPACE}(?:{_item('')}|)"),
+    after=State("the end of the text", f"(){_SPACE}"),
+)
 LIST = Kind(
     "]",
-    first=State("a value or ']'", rf"{_SPACE}(?:(\])|{_absent(4)}{_ITEM})?"),
-    value=_ITEM_STATE,
-    comma=_ITEM_STATE,
-    after=State("',' or ']'", rf"{_SPACE}(?:(\])|(,){_absent(3)}{_SPACE}{_ITEM}?)?"),
+    _AFTER_ITEM,
+    first=State("a value or ']'", rf"(){_absent(1)}{_SPACE}(?:\]()|{_absent(1)}(?:{_ITEM})|)"),
+    value=State("a value", f"()()()(){_SPACE}(?:{_ITEM}|)", has_slot=True),
+    after=State("',' or ']'", f"()(){_AFTER_ITEM}"),
 )
 OBJECT = Kind(
     "}",
-    first=State("a key or '}'", f'{_SPACE}(?:(}})|{_absent(1)}"{_REST_OF_KEY})?'),
-    value=State("a value", f"{_absent(5)}{_SPACE}{_MEMBER}?", has_slot=True),
-    comma=State("a key", f'{_absent(2)}{_SPACE}(?:"{_REST_OF_KEY})?'),
-    after=State("',' or '}'", f'{_SPACE}(?:(}})|(,){_SPACE}(?:"{_REST_OF_KEY})?)?'),
+    _AFTER_MEMBER,
+    first=State("a key or '}'", f'(){_absent(1)}{_SPACE}(?:}}()|"(){_REST_OF_KEY}|)'),
+    value=State("a value", f"(){_absent(6)}{_SPACE}{_MEMBER}", has_slot=True),
+    comma=State("a key", f'()()()(){_SPACE}(?:"{_REST_OF_KEY}|)'),
+    after=State("',' or '}'", f"()(){_AFTER_MEMBER}"),
 )
 
 

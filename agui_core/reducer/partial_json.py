@@ -16,30 +16,23 @@ an append, whatever the length of the string. Memory is that of the value. `valu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias
 
 import msgspec
 from msgspec import UNSET
 
 from agui_core.reducer._partial_json_grammar import (
     AFTER_KEY,
-    CLOSE,
-    COLON,
-    COMMA,
     IN_KEY,
-    IN_STRING,
-    KEY,
-    KEY_END,
     LIST,
-    LITERAL,
-    NUMBER,
     OBJECT,
-    OPEN,
     ROOT,
-    TEXT,
-    TEXT_END,
+    RUN,
+    RUN_END,
+    Item,
     Kind,
     Match,
+    Member,
     State,
     escape_end,
 )
@@ -78,46 +71,50 @@ class _RefusedError(Exception):
 class PartialJson:
     """The value of a JSON text of which only the beginning is known.
 
+    `value` is what is certain so far, `msgspec.UNSET` while there is nothing. It is a live view: later feeds change it
+    in place. `copy` gives one that stays as it is. `error` is the first fault of the text, or None. Both are to be
+    read only.
+
     `depth_limit` bounds the containers inside containers; what is deeper is an error at its bracket. One thread at a
     time may feed. Nothing ends the text but `close`: that it could end here says nothing about what will come.
     """
 
     __slots__ = (
         "_depth_limit",
-        "_error",
+        "_growing",
         "_held",
         "_key",
         "_kind",
         "_name",
         "_number",
         "_plain",
-        "_root",
         "_seen",
         "_slot",
         "_stack",
         "_state",
-        "_target",
         "_top",
+        "error",
+        "value",
     )
 
     def __init__(self, *, depth_limit: int = 200) -> None:
+        self.value: Any = UNSET
+        self.error: JsonFault | None = None
         self._depth_limit = depth_limit
-        self._error: JsonFault | None = None
         # The root sits in a list of its own, so that it is stored like an element. Containers are `Any` throughout:
         # a list is indexed by int and an object by str, and the grammar sees to it that the two never mix.
-        self._root: list[Any] = []
-        self._top: Any = self._root
+        self._top: Any = []
         self._kind: Kind = ROOT
         # For each container that is not innermost: itself, where its open child sits in it, and its kind.
         self._stack: list[tuple[Any, Any, Kind]] = []
         self._state: State = ROOT.value
         self._key = ""
-        # The string now growing is `_target[_slot]`; a growing key has a place of its own.
-        self._target: Any = None
+        # The string now growing is `_growing[_slot]`; a growing key has a place of its own.
+        self._growing: Any = None
         self._slot: Any = 0
         self._name = [""]
-        # In a string and nothing held back: the next delta is appended as it is unless something in it is special.
-        self._plain = False
+        # `_growing` while nothing is held back: what a delta without anything special in it is appended to.
+        self._plain: Any = None
         self._held = ""
         self._number: PartialNumber | None = None
         # Characters fed so far; while `_plain`, less those of the growing string, so that appending need not count.
@@ -125,34 +122,23 @@ class PartialJson:
 
     def feed(self, text: str) -> None:
         """Take the next piece of the text. O(its length); whatever is wrong with it shows in `error`."""
+        plain = self._plain
         # isprintable is false for control characters and surrogates, and for a few others that lose only time.
-        if self._plain and '"' not in text and "\\" not in text and text.isprintable():
-            target = self._target
+        if plain is not None and '"' not in text and "\\" not in text and text.isprintable():
             slot = self._slot
-            grown = target[slot]
-            target[slot] = None  # CPython extends a string in place only while nobody else refers to it
+            grown = plain[slot]
+            plain[slot] = None  # CPython extends a string in place only while nobody else refers to it
             grown += text
-            target[slot] = grown
-        elif self._error is None:
+            plain[slot] = grown
+        elif self._stack:
             self._scan(text)
-
-    @property
-    def value(self) -> Any:
-        """What is certain so far; `msgspec.UNSET` while there is nothing. A live view: later feeds change it in place.
-
-        It must not be changed by the reader. `copy` gives one that stays as it is.
-        """
-        return self._root[0] if self._root else UNSET
+        else:
+            self._scan_root(text)
 
     @property
     def complete(self) -> bool:
         """Whether the text so far is one whole document. A number at the root is ended by white space or `close`."""
-        return self._state is ROOT.after and self._error is None
-
-    @property
-    def error(self) -> JsonFault | None:
-        """The first fault of the text, or None."""
-        return self._error
+        return self._state is ROOT.after and self.error is None
 
     @property
     def path(self) -> tuple[str | int, ...]:
@@ -182,51 +168,99 @@ class PartialJson:
 
         An empty text has no value, and its error says so: what it stands for is the caller's affair.
         """
-        if self._error is not None or self._state is ROOT.after:
+        if self.error is not None or self._state is ROOT.after:
             return
-        end = self._seen + (len(self._target[self._slot]) if self._plain else 0)
-        self._plain = False
+        end = self._seen + (len(self._plain[self._slot]) if self._plain is not None else 0)
+        self._plain = None
         try:
             self._end_text()
         except _RefusedError as refused:
-            self._error = JsonFault(end, refused.reason)
+            self.error = JsonFault(end, refused.reason)
+        else:
+            self.value = self._top[0]
 
-    # The loop. `_scan` takes what plain appending cannot; one step per match, chosen by how far the match went.
+    # The loop: one step per match, chosen by how far the match went.
+
+    def _scan_root(self, text: str) -> None:
+        """As `_scan`, outside of containers: puts a scalar where `value` is, with nothing else to refer to it."""
+        self.value = UNSET
+        self._scan(text)
+        if not self._stack and self._top:
+            self.value = self._top[0]
 
     def _scan(self, text: str) -> None:
-        if self._plain:
-            self._seen += len(self._target[self._slot])
-            self._plain = False
-        elif self._held:
-            text = self._held + text
-            self._seen -= len(self._held)
-            self._held = ""
-        position, size = 0, len(text)
+        """Take what plain appending cannot."""
+        position = 0
         try:
-            if self._number is not None:
-                position = self._go_on_number(self._number, text, 0)
-            while position < size:
-                found = self._state.match(text, position)
-                step = found.lastindex
-                if step is not None:
-                    if step >= KEY_END and (name := found[KEY]) is not None:
-                        self._end_key(name)
-                    _STEPS[step](self, found)
+            if self._plain is not None:
+                self._seen += len(self._plain[self._slot])
+                if "\\" in text and self._take_escapes(text):
+                    return
+                self._plain = None
+            elif self.error is not None:
+                return
+            elif self._held or self._number is not None:
+                text, position = self._take_up(text)
+            state = self._state
+            size = len(text)
+            while True:
+                found = state.match(text, position)
+                step: int = found.lastindex  # type: ignore[assignment]  # the first group always matches
+                if state.in_string:
+                    run = found[RUN]
+                    if run:
+                        growing = self._growing
+                        slot = self._slot
+                        grown = growing[slot]
+                        growing[slot] = None  # as in feed
+                        grown += _decode_string(f'"{run}"') if "\\" in run else run
+                        growing[slot] = grown
+                    if step > RUN and state is IN_KEY:
+                        self._key = self._name[0]
+                if step > RUN_END:
+                    state = state.steps[step](self, found)
+                elif step == RUN_END:
+                    state = state.ended
                 end = found.end()
-                position = end if end > position else self._take_unusual(text, position)
+                if end == size:
+                    break
+                if end == position:
+                    self._state = state
+                    end = self._take_unusual(text, position)
+                    state = self._state
+                    if end == size:
+                        break
+                position = end
         except _RefusedError as refused:
-            self._error = JsonFault(self._seen + refused.offset, refused.reason)
+            self.error = JsonFault(self._seen + refused.offset, refused.reason)
             return
+        self._state = state
         self._seen += size
-        if self._state.in_string and not self._held:
-            self._plain = True
-            self._seen -= len(self._target[self._slot])
+        if state.in_string and self._stack and not self._held:
+            self._plain = growing = self._growing
+            self._seen -= len(growing[self._slot])
 
-    def _end_key(self, name: str) -> None:
-        if "\\" in name:
-            name = _decode_string(f'"{name}"')
-        self._key = self._name[0] + name if self._state is IN_KEY else name
-        self._state = AFTER_KEY
+    def _take_escapes(self, text: str) -> bool:
+        """Append the delta if it is string through and through, with whole escapes; quick to give up."""
+        if text.count('"') != text.count('\\"'):
+            return False
+        try:
+            run = _decode_string(f'"{text}"')
+        except ValueError:
+            return False
+        self._grow(run)
+        self._seen += len(text) - len(self._growing[self._slot])
+        return True
+
+    def _take_up(self, text: str) -> tuple[str, int]:
+        """Go on with what was held back; the text to go on with, and from where."""
+        number = self._number
+        if number is not None:
+            return text, self._go_on_number(number, text, 0)
+        held = self._held
+        self._held = ""
+        self._seen -= len(held)
+        return held + text, 0
 
     def _store(self, value: Any) -> None:
         if self._kind is OBJECT:
@@ -238,15 +272,15 @@ class PartialJson:
         """Where in the innermost container the value now growing is, or will be."""
         if self._kind is OBJECT:
             return self._key
-        return len(self._top) - (self._state is IN_STRING)
+        return len(self._top) - self._state.in_string
 
     def _grow(self, text: str) -> None:
-        target = self._target
+        growing = self._growing
         slot = self._slot
-        grown = target[slot]
-        target[slot] = None  # as in feed
+        grown = growing[slot]
+        growing[slot] = None  # as in feed
         grown += text
-        target[slot] = grown
+        growing[slot] = grown
 
     # What patterns cannot decide: the next character is fatal, or begins a token that this delta does not end.
 
@@ -338,102 +372,208 @@ class PartialJson:
         raise _RefusedError(0, f"the text ends before {missing}" + (f", then {closers!r}" if closers else ""))
 
 
-# One step for each group that can be the last of a match.
+# One step for each group that can be the last of a match: stores what the match found, returns the state after it.
+# Objects and lists (with the root) have their own, because they store and number differently.
+
+Step: TypeAlias = Callable[[PartialJson, Match], State]
 
 
-def _close(parser: PartialJson, found: Match) -> None:
-    parser._top, _, parser._kind = parser._stack.pop()
-    parser._state = parser._kind.after
+def _text_of(found: Match, group: int) -> str:
+    run = found[group]
+    return _decode_string(f'"{run}"') if "\\" in run else run
 
 
-def _comma(parser: PartialJson, found: Match) -> None:
-    parser._state = parser._kind.comma
-
-
-def _key(parser: PartialJson, found: Match) -> None:
-    """A key begins or goes on, and does not end yet."""
-    run = found[KEY]
-    if "\\" in run:
-        run = _decode_string(f'"{run}"')
-    if parser._state is not IN_KEY:
-        parser._state = IN_KEY
-        parser._target, parser._slot = parser._name, 0
-        parser._name[0] = ""
-    parser._grow(run)
-
-
-def _key_end(parser: PartialJson, found: Match) -> None:
-    parser._state = AFTER_KEY
-
-
-def _colon(parser: PartialJson, found: Match) -> None:
-    parser._state = OBJECT.value
-
-
-def _text(parser: PartialJson, found: Match) -> None:
-    """A string begins or goes on, and does not end yet."""
-    run = found[TEXT]
-    if "\\" in run:
-        run = _decode_string(f'"{run}"')
-    if parser._state is IN_STRING:
-        parser._grow(run)
-        return
-    parser._store(run)
-    parser._state = IN_STRING
-    parser._target = parser._top
-    parser._slot = parser._key if parser._kind is OBJECT else len(parser._top) - 1
-
-
-def _text_end(parser: PartialJson, found: Match) -> None:
-    run = found[TEXT]
-    if "\\" in run:
-        run = _decode_string(f'"{run}"')
-    if parser._state is IN_STRING:
-        parser._grow(run)
-    else:
-        parser._store(run)
-    parser._state = parser._kind.after
-
-
-def _number(parser: PartialJson, found: Match) -> None:
+def _number_of(parser: PartialJson, found: Match, group: int) -> int | float:
     try:
-        value = _decode(found[NUMBER])
+        number: int | float = _decode(found[group])
     except ValueError:  # out of range: reading it once more, character by character, tells where
         parser._state = parser._kind.value
-        parser._number = PartialNumber()
-        parser._go_on_number(parser._number, found.string, found.start(NUMBER))
-        return
-    parser._store(value)
-    parser._state = parser._kind.after
+        parser._go_on_number(PartialNumber(), found.string, found.start(group))
+        raise
+    return number
 
 
-def _literal(parser: PartialJson, found: Match) -> None:
-    parser._store(_LITERALS[found[LITERAL]])
-    parser._state = parser._kind.after
-
-
-def _open(parser: PartialJson, found: Match) -> None:
+def _open(parser: PartialJson, slot: str | int, kind: Kind, position: int) -> State:
+    """Go into a new container in `slot` of the one now open."""
     stack = parser._stack
+    top = parser._top
     if len(stack) >= parser._depth_limit:
-        raise _RefusedError(found.start(OPEN), f"nested deeper than {parser._depth_limit} containers")
-    kind = OBJECT if found[OPEN] == "{" else LIST
+        parser._state = parser._kind.value
+        raise _RefusedError(position, f"nested deeper than {parser._depth_limit} containers")
     container: Any = {} if kind is OBJECT else []
-    parser._store(container)
-    stack.append((parser._top, parser._key if parser._kind is OBJECT else len(parser._top) - 1, parser._kind))
+    if parser._kind is OBJECT:
+        top[slot] = container
+    else:
+        top.append(container)
+    if not stack:
+        parser.value = container
+    stack.append((top, slot, parser._kind))
     parser._top = container
     parser._kind = kind
-    parser._state = kind.first
+    return kind.first
 
 
-_STEPS: dict[int, Callable[[PartialJson, Match], None]] = {
-    CLOSE: _close,
-    COMMA: _comma,
-    KEY: _key,
-    KEY_END: _key_end,
-    COLON: _colon,
-    TEXT: _text,
-    TEXT_END: _text_end,
-    NUMBER: _number,
-    LITERAL: _literal,
-    OPEN: _open,
+def _begin_key(parser: PartialJson, found: Match, group: int) -> State:
+    parser._name[0] = _text_of(found, group)
+    parser._growing = parser._name
+    parser._slot = 0
+    return IN_KEY
+
+
+def _close(parser: PartialJson, found: Match) -> State:
+    parser._top, _, kind = parser._stack.pop()
+    parser._kind = kind
+    return kind.after
+
+
+def _comma(parser: PartialJson, found: Match) -> State:
+    return parser._kind.comma
+
+
+# Lists and the root.
+
+
+def _item_text(parser: PartialJson, found: Match) -> State:
+    parser._growing = top = parser._top
+    parser._slot = -1
+    top.append(_text_of(found, Item.TEXT))
+    return parser._kind.string
+
+
+def _item_text_end(parser: PartialJson, found: Match) -> State:
+    parser._top.append(_text_of(found, Item.TEXT))
+    return parser._kind.after
+
+
+def _item_number(parser: PartialJson, found: Match) -> State:
+    parser._top.append(_number_of(parser, found, Item.NUMBER))
+    return parser._kind.after
+
+
+def _item_literal(parser: PartialJson, found: Match) -> State:
+    parser._top.append(_LITERALS[found[Item.LITERAL]])
+    return parser._kind.after
+
+
+def _item_open_list(parser: PartialJson, found: Match) -> State:
+    return _open(parser, len(parser._top), LIST, found.start(Item.OPEN_LIST) - 1)
+
+
+def _item_open_object(parser: PartialJson, found: Match) -> State:
+    return _open(parser, len(parser._top), OBJECT, found.start(Item.OPEN_OBJECT) - 1)
+
+
+def _item_first_key(parser: PartialJson, found: Match) -> State:
+    _item_open_object(parser, found)
+    return _begin_key(parser, found, Item.FIRST_KEY)
+
+
+# Objects. The key that a value belongs to is that of its match, or the parser's when it ended before.
+
+
+def _take_name(parser: PartialJson, found: Match) -> str:
+    name: str | None = found[Member.KEY]
+    if name is None:
+        return parser._key
+    if "\\" in name:
+        name = _decode_string(f'"{name}"')
+    parser._key = name
+    return name
+
+
+def _key(parser: PartialJson, found: Match) -> State:
+    return _begin_key(parser, found, Member.KEY)
+
+
+def _key_end(parser: PartialJson, found: Match) -> State:
+    _take_name(parser, found)
+    return AFTER_KEY
+
+
+def _colon(parser: PartialJson, found: Match) -> State:
+    _take_name(parser, found)
+    return OBJECT.value
+
+
+def _member_text(parser: PartialJson, found: Match) -> State:
+    parser._slot = name = _take_name(parser, found)
+    parser._growing = top = parser._top
+    run = found[Member.TEXT]
+    top[name] = _decode_string(f'"{run}"') if "\\" in run else run
+    return OBJECT.string
+
+
+def _member_scalar(parser: PartialJson, found: Match) -> State:
+    """A whole string, number or literal."""
+    name = _take_name(parser, found)
+    run = found[Member.TEXT]
+    if run is not None:
+        parser._top[name] = _decode_string(f'"{run}"') if "\\" in run else run
+    elif found[Member.NUMBER] is not None:
+        parser._top[name] = _number_of(parser, found, Member.NUMBER)
+    else:
+        parser._top[name] = _LITERALS[found[Member.LITERAL]]
+    return OBJECT.after
+
+
+def _next_close(parser: PartialJson, found: Match) -> State:
+    _member_scalar(parser, found)
+    return _close(parser, found)
+
+
+def _next_comma(parser: PartialJson, found: Match) -> State:
+    _member_scalar(parser, found)
+    return OBJECT.comma
+
+
+def _next_key(parser: PartialJson, found: Match) -> State:
+    _member_scalar(parser, found)
+    return _begin_key(parser, found, Member.NEXT_KEY)
+
+
+def _member_open_list(parser: PartialJson, found: Match) -> State:
+    return _open(parser, _take_name(parser, found), LIST, found.start(Member.OPEN_LIST) - 1)
+
+
+def _member_open_object(parser: PartialJson, found: Match) -> State:
+    return _open(parser, _take_name(parser, found), OBJECT, found.start(Member.OPEN_OBJECT) - 1)
+
+
+def _member_first_key(parser: PartialJson, found: Match) -> State:
+    _member_open_object(parser, found)
+    return _begin_key(parser, found, Member.FIRST_KEY)
+
+
+_ITEM_STEPS: dict[int, Step] = {
+    Item.CLOSE: _close,
+    Item.COMMA: _comma,
+    Item.TEXT: _item_text,
+    Item.TEXT_END: _item_text_end,
+    Item.NUMBER: _item_number,
+    Item.LITERAL: _item_literal,
+    Item.OPEN_LIST: _item_open_list,
+    Item.OPEN_OBJECT: _item_open_object,
+    Item.FIRST_KEY: _item_first_key,
 }
+_MEMBER_STEPS: dict[int, Step] = {
+    Member.CLOSE: _close,
+    Member.COMMA: _comma,
+    Member.KEY: _key,
+    Member.KEY_END: _key_end,
+    Member.COLON: _colon,
+    Member.TEXT_CUT: _member_text,
+    Member.TEXT_END: _member_scalar,
+    Member.NUMBER: _member_scalar,
+    Member.LITERAL: _member_scalar,
+    Member.NEXT_CLOSE: _next_close,
+    Member.NEXT_COMMA: _next_comma,
+    Member.NEXT_KEY: _next_key,
+    Member.OPEN_LIST: _member_open_list,
+    Member.OPEN_OBJECT: _member_open_object,
+    Member.FIRST_KEY: _member_first_key,
+}
+
+for _kind, _steps in ((ROOT, _ITEM_STEPS), (LIST, _ITEM_STEPS), (OBJECT, _MEMBER_STEPS)):
+    for _state in (_kind.first, _kind.value, _kind.comma, _kind.after, _kind.string):
+        _state.steps = _steps
+IN_KEY.steps = AFTER_KEY.steps = _MEMBER_STEPS

@@ -1,0 +1,25 @@
+"""Events to messages and state. Pure, synchronous, no I/O."""
+
+from __future__ import annotations
+
+from agui_core.reducer.conformer import Conformer, conform
+from agui_core.reducer.json_patch import apply_patch
+from agui_core.reducer.partial_json import PartialJson
+from agui_core.reducer.reducer import Middleware, Policy, Reducer, Status, reduce
+from agui_core.reducer.views import Changes, Run, ToolCalls, ToolCallView
+
+__all__ = [
+    "Changes",
+    "Conformer",
+    "Middleware",
+    "PartialJson",
+    "Policy",
+    "Reducer",
+    "Run",
+    "Status",
+    "ToolCallView",
+    "ToolCalls",
+    "apply_patch",
+    "conform",
+    "reduce",
+]

@@ -1,0 +1,116 @@
+"""Clean events for whoever passes them on: boundary, middleware, enforcement, expansion and verification, nothing else.
+
+For gateways and stores: memory does not grow with the text. What comes out is what a reducer would apply, in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from agui_core.errors import AGUIError, DecodeError, LimitExceeded, ProtocolError
+from agui_core.limits import Limits
+from agui_core.protocol import events as e
+from agui_core.reducer.gate import Gate
+from agui_core.reducer.reducer import Middleware, Policy, through
+from agui_core.warning import ProtocolWarning, WarningLog
+from agui_core.wire import Decoder
+
+__all__ = ["Conformer", "conform"]
+
+_REFUSALS = (ProtocolError, DecodeError, LimitExceeded)
+
+
+class Conformer:
+    """Takes events one at a time. Options as for `Reducer`; `on_warning` is called with each deviation as it occurs."""
+
+    def __init__(
+        self,
+        policy: Policy = "strict",
+        limits: Limits | None = None,
+        middleware: Iterable[Middleware] = (),
+        on_warning: Callable[[ProtocolWarning], object] | None = None,
+    ) -> None:
+        limits = limits or Limits()
+        self._log = WarningLog(limits.warnings, on_warning)
+        self._decoder = Decoder(self._log, policy=policy, limits=limits)
+        self._gate = Gate(limits, self._note, lenient=policy == "lenient")
+        self._middleware = tuple(middleware)
+        self._error: AGUIError | None = None
+        self._index = 0
+
+    @property
+    def warnings(self) -> tuple[ProtocolWarning, ...]:
+        """What was stripped, dropped, skipped or repaired."""
+        return tuple(self._log)
+
+    def feed(self, event: object) -> list[e.Event]:
+        """The accepted events that one event amounts to: none, itself, or several for a chunk. Takes what `Reducer.apply`
+        takes and raises what it raises; after an error every later call raises the same one.
+        """
+        if not self._middleware:
+            return self._accept(self._decoder.to_event, event)
+        return [accepted for wire in through(self._middleware, self.read((event,))) for accepted in self.judge(wire)]
+
+    def close(self) -> list[e.Event]:
+        """The end of the stream. Nothing is made up for what is still open (CHUNK-25), so this is always empty."""
+        return []
+
+    def read(self, events: Iterable[object]) -> Iterator[dict[str, Any]]:
+        """The first half, for middleware to see: decoded wire events, translated by the compatibility boundary."""
+        for event in events:
+            if self._error is not None:
+                raise self._error
+            try:
+                wire = self._decoder.to_dict(event, self._index)
+            except _REFUSALS as error:
+                raise self._refuse(error) from None
+            self._index += 1
+            if wire is not None:
+                yield wire
+
+    def judge(self, wire: dict[str, Any]) -> list[e.Event]:
+        """The second half: enforcement, expansion, verification."""
+        self._index -= 1
+        return self._accept(self._decoder.enforce, wire)
+
+    def _accept(self, decode: Callable[[Any, int], e.Event | None], event: object) -> list[e.Event]:
+        if self._error is not None:
+            raise self._error
+        try:
+            decoded = decode(event, self._index)
+            accepted = [] if decoded is None else [step[0] for step in self._gate.admit(decoded)]
+        except _REFUSALS as error:
+            raise self._refuse(error) from None
+        self._index += 1
+        if isinstance(decoded, e.RunStartedEvent):
+            self._decoder.boundary.run_id = decoded.run_id
+        return accepted
+
+    def _refuse(self, error: AGUIError) -> AGUIError:
+        if isinstance(error, _REFUSALS) and error.index is None:
+            error.index = self._index
+        self._error = error
+        return error
+
+    def _note(self, rule: str, type: str, message: str) -> None:
+        self._log.add(rule, message, index=self._index, type=type)
+
+
+def conform(
+    events: Iterable[object],
+    *,
+    policy: Policy = "strict",
+    limits: Limits | None = None,
+    middleware: Iterable[Middleware] = (),
+    on_warning: Callable[[ProtocolWarning], object] | None = None,
+) -> Iterator[e.Event]:
+    """The accepted events of a whole stream, lazily. A middleware is called once, with an iterator of all events."""
+    conformer = Conformer(policy, limits, (), on_warning)
+    layers = tuple(middleware)
+    if not layers:
+        for event in events:
+            yield from conformer.feed(event)
+        return
+    for wire in through(layers, conformer.read(events)):
+        yield from conformer.judge(wire)

@@ -1,0 +1,459 @@
+"""The messages while they grow: found by id, kept in order, handed out frozen, and cheap to read again.
+
+Costs. Appending a piece of text: O(1), amortised. Placing a tool message behind its call: O(1). A read rebuilds the messages
+that changed since the last read and copies one pointer per message (and one per sibling call of a changed call); only a
+read after a message was placed in the middle, or dropped, walks all messages once. Text is kept as one string that grows
+in place while nobody holds an older one, so reading after every piece does not copy the text each time.
+
+Order is kept as *blocks*: a message that is no tool message, with the tool messages that directly follow it. So placing a
+result behind its call's message "and any tool messages that already follow it" (TOOL-7) is an append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agui_core.limits import Limits
+from agui_core.protocol.base import UNSET, UnsetType
+from agui_core.protocol.content import ContentPart, TextPart
+from agui_core.protocol.messages import ActivityMessage, AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage
+from agui_core.reducer.arguments import Arguments
+from agui_core.reducer.json_patch import Document
+
+__all__ = ["CallEntry", "Conversation", "Entry", "MessageEntry"]
+
+_encode = msgspec.json.encode
+_ROLES: dict[type[Message], str] = {kind: str(kind.__struct_config__.tag) for kind in Message.__args__}
+
+
+class _Growing(msgspec.Struct, eq=False):
+    """Text that arrives in pieces. `text` is None until there is any, be it empty (TEXT-6)."""
+
+    id: str
+    text: str | None = None
+    metadata: dict[str, Any] | UnsetType = UNSET
+    pieces: list[str] = msgspec.field(default_factory=list)
+    touched: bool = False
+    added: int = 0
+    """The version at which it was first seen, 0 before the first settling."""
+    stamp: int = 0
+    """The version at which it was last seen to have changed."""
+
+    def fold(self) -> int:
+        """Join the pieces to the text; returns how many characters came."""
+        pieces = self.pieces
+        if not pieces:
+            return 0
+        more = "".join(pieces)
+        pieces.clear()
+        text = self.text
+        if text is None:
+            self.text = more
+        else:
+            # With only a local variable holding the string, CPython extends it in place.
+            self.text = None
+            text += more
+            self.text = text
+        return len(more)
+
+    def merge_metadata(self, metadata: dict[str, Any]) -> None:
+        """META-2: key by key, the last one wins, no recursion; what was handed out is not changed."""
+        self.metadata = dict(metadata) if self.metadata is UNSET else {**self.metadata, **metadata}
+
+
+class CallEntry(_Growing, eq=False, kw_only=True):
+    """A tool call; its text is the arguments."""
+
+    holder: MessageEntry
+    name: str
+    encrypted_value: str | UnsetType = UNSET
+    call: ToolCall | None = None
+    """The frozen call, None while it is stale."""
+    complete: bool = False
+    broken: bool = False
+    """Whether half a surrogate pair was lost in the arguments."""
+    reading: Arguments | None = None
+
+    @classmethod
+    def of(cls, call: ToolCall, holder: MessageEntry, *, complete: bool) -> CallEntry:
+        """The entry of a call as it is held or made."""
+        function = call.function
+        return cls(
+            call.id,
+            function.arguments,
+            call.metadata,
+            holder=holder,
+            name=function.name,
+            encrypted_value=call.encrypted_value,
+            call=call,
+            complete=complete,
+        )
+
+    def copy(self, holder: MessageEntry) -> CallEntry:
+        """The same call in the copy of its message, settled."""
+        return replace(self, holder=holder, pieces=[], reading=None)
+
+    def build(self) -> ToolCall:
+        """The frozen call as of the last settling."""
+        call = self.call = ToolCall(
+            id=self.id,
+            type="function",
+            function=FunctionCall(name=self.name, arguments=self.text or ""),
+            encrypted_value=self.encrypted_value,
+            metadata=self.metadata,
+        )
+        return call
+
+
+class MessageEntry(_Growing, eq=False, kw_only=True):
+    """A message; its text is the content, or the text part that grows at the end of a list of parts."""
+
+    role: str
+    base: Message
+    """Gives the fields that `build` does not set."""
+    message: Message | None
+    """The frozen message, None while it is stale."""
+    parts: tuple[ContentPart, ...] | None = None
+    document: Document | None = None
+    """The content of an activity."""
+    calls: list[CallEntry] | None = None
+    number: int = -1
+    """Of the block that it stands in; -1 while it stands nowhere."""
+    rank: int = 0
+    """Its place in that block."""
+    tail: list[MessageEntry] | None = None
+    """The tool messages that follow directly, if it is a block's first."""
+    position: int = 0
+
+    @classmethod
+    def of(cls, message: Message, limits: Limits) -> MessageEntry:
+        """The entry of a message as it is held or made."""
+        content: Any = message.content
+        text = content if type(content) is str else None
+        entry = cls(message.id, text, message.metadata, role=_ROLES[type(message)], base=message, message=message)
+        if type(content) is tuple:
+            entry.parts = content
+        elif isinstance(message, ActivityMessage):
+            entry.document = Document(message.content, limits)
+        if isinstance(message, AssistantMessage) and message.tool_calls is not UNSET:
+            entry.calls = [CallEntry.of(call, entry, complete=True) for call in message.tool_calls]
+        return entry
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands, comparable between messages."""
+        return self.number, self.rank
+
+    @property
+    def characters(self) -> int:
+        """Characters of content and arguments, as of the last settling."""
+        total = len(self.text or "")
+        for part in self.parts or ():
+            total += len(part.text) if isinstance(part, TextPart) else len(part.source.value)
+        for call in self.calls or ():
+            total += len(call.text or "")
+        return total
+
+    @property
+    def other_characters(self) -> int:
+        """Bytes of metadata and activity content as JSON."""
+        total = 0
+        for holder in (self, *(self.calls or ())):
+            if holder.metadata is not UNSET:
+                total += len(_encode(holder.metadata))
+        if self.document is not None:
+            total += len(_encode(self.document.value))
+        return total
+
+    def build(self) -> Message:
+        """The frozen message as of the last settling; costs what changed, plus one pointer per sibling call."""
+        content: Any
+        if self.document is not None:
+            content = self.document.value
+        elif self.parts is not None:
+            content = self.parts if self.text is None else (*self.parts, TextPart(text=self.text))
+        else:
+            content = UNSET if self.text is None else self.text
+        if self.calls is None:
+            message = replace(self.base, content=content, metadata=self.metadata)
+        else:
+            calls = tuple([call.call or call.build() for call in self.calls])
+            message = replace(self.base, content=content, metadata=self.metadata, tool_calls=calls)
+        self.message = message
+        return message
+
+    def copy(self) -> MessageEntry:
+        """The same message, settled, for another conversation."""
+        document = None if self.document is None else self.document.copy()
+        twin: MessageEntry = replace(self, pieces=[], document=document, calls=None, number=-1, rank=0, tail=None)
+        if self.calls is not None:
+            twin.calls = [call.copy(twin) for call in self.calls]
+        return twin
+
+    def settle_part(self) -> None:
+        """End the text part that grows, so that another one can begin behind it. Nothing may wait to be folded."""
+        if self.parts is not None and self.text is not None:
+            self.parts = (*self.parts, TextPart(text=self.text))
+            self.text = None
+
+
+Entry = MessageEntry | CallEntry
+
+
+class Conversation:
+    """All messages and calls of a thread, in order and by id."""
+
+    __slots__ = (
+        "_built",
+        "_flat",
+        "_heads",
+        "_ordered",
+        "_stale",
+        "call_count",
+        "calls",
+        "characters",
+        "count",
+        "index",
+        "largest",
+        "limits",
+        "pieces",
+        "recent",
+        "removed",
+        "reordered",
+        "results",
+        "touched",
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        # The first message of each block, in order.
+        self._heads: list[MessageEntry] = []
+        self.count = 0
+        self.call_count = 0
+        # By id; where an id occurs twice, the first in order (OPEN-13). Results: by the id of the call they answer.
+        self.index: dict[str, MessageEntry] = {}
+        self.calls: dict[str, CallEntry] = {}
+        self.results: dict[str, MessageEntry] = {}
+        # Characters of all content and arguments, and at least those of the largest one, as of the last settling.
+        self.characters = 0
+        self.largest = 0
+        self.pieces = 0
+        """Pieces of text that were folded, ever."""
+        # What changed since the last settling; and what changed before, in the order of its stamp.
+        self.touched: list[Entry] = []
+        self.recent: dict[Entry, None] = {}
+        self.removed: dict[str, int] = {}
+        self.reordered = 0
+        # The frozen messages in order, None where one is stale; valid while `_ordered`.
+        self._flat: list[Message | None] = []
+        self._stale: list[MessageEntry] = []
+        self._ordered = True
+        self._built: tuple[Message, ...] | None = ()
+
+    # --- changing -------------------------------------------------------------------------------------------------
+
+    def append(self, message: Message) -> MessageEntry:
+        """Put a message at the end."""
+        return self.append_entry(MessageEntry.of(message, self.limits))
+
+    def append_entry(self, entry: MessageEntry) -> MessageEntry:
+        """Put a new entry at the end."""
+        self._enter(entry)
+        self._stand(entry)
+        if self._ordered:
+            entry.position = len(self._flat)
+            self._flat.append(entry.message)
+        self._find(entry)
+        return entry
+
+    def place_result(self, message: ToolMessage) -> MessageEntry:
+        """Put a tool message behind the message with its call and the tool messages there, or at the end (TOOL-7)."""
+        call = self.calls.get(message.tool_call_id)
+        if call is None or call.holder is self._heads[-1]:
+            return self.append(message)
+        entry = MessageEntry.of(message, self.limits)
+        self._enter(entry)
+        _follow(call.holder, entry)
+        self._ordered = False
+        self._find(entry)
+        return entry
+
+    def add_call(self, holder: MessageEntry, call: ToolCall) -> CallEntry:
+        """Add an open call to an assistant message."""
+        entry = CallEntry.of(call, holder, complete=False)
+        if holder.calls is None:
+            holder.calls = []
+        holder.calls.append(entry)
+        self.call_count += 1
+        self.calls.setdefault(call.id, entry)
+        self.touch(entry)
+        return entry
+
+    def holds_result(self, message: ToolMessage) -> bool:
+        """Whether this very tool message is held: several may share an id (OPEN-12)."""
+        held = self.results.get(message.tool_call_id)
+        return held is not None and held.id == message.id
+
+    def touch(self, entry: Entry) -> None:
+        """Note that an entry changes."""
+        if not entry.touched:
+            entry.touched = True
+            self.touched.append(entry)
+
+    def restate(self, entries: list[MessageEntry], version: int) -> None:
+        """Make these the messages, in this order. `settle` first; new entries among them are touched."""
+        kept = set(entries)
+        before = list(self.entries())
+        survivors = [entry for entry in before if entry in kept]
+        if survivors != [entry for entry in entries if entry.number >= 0]:
+            self.reordered = version
+        dropped = [entry for entry in before if entry not in kept]
+        self._heads = []
+        for entry in entries:
+            if entry.number < 0:
+                self.touch(entry)
+            entry.tail = None
+            self._stand(entry)
+        self.index, self.calls, self.results = {}, {}, {}
+        self.count, self.call_count, self.characters = len(entries), 0, 0
+        for entry in entries:
+            self._find(entry)
+            self.call_count += len(entry.calls or ())
+            self.characters += entry.characters
+        for entry in dropped:
+            entry.number = -1
+            self.recent.pop(entry, None)
+            for call in entry.calls or ():
+                self.recent.pop(call, None)
+            if entry.id not in self.index:
+                self.removed[entry.id] = version
+        self._ordered = False
+        self._built = None
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def entries(self) -> Iterator[MessageEntry]:
+        """All messages in order."""
+        for head in self._heads:
+            yield head
+            if head.tail is not None:
+                yield from head.tail
+
+    def settle(self, version: int) -> None:
+        """Fold what arrived, count it, and stamp what changed with `version`. Costs what changed."""
+        touched = self.touched
+        if not touched:
+            return
+        self._built = None
+        recent = self.recent
+        for entry in touched:
+            entry.touched = False
+            if isinstance(entry, CallEntry):
+                entry.call = None
+                holder = entry.holder
+            else:
+                holder = entry
+            if holder.message is not None:
+                holder.message = None
+                self._stale.append(holder)
+                if self._ordered:
+                    self._flat[holder.position] = None
+            self.pieces += len(entry.pieces)
+            self.characters += entry.fold()
+            if entry.text is not None and len(entry.text) > self.largest:
+                self.largest = len(entry.text)
+            for changed in (entry, holder) if entry is not holder else (entry,):
+                if not changed.added:
+                    changed.added = version
+                changed.stamp = version
+                recent.pop(changed, None)
+                recent[changed] = None
+        touched.clear()
+
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, frozen, as of the last settling."""
+        built = self._built
+        if built is None:
+            if not self._ordered:
+                self._flat = []
+                for position, entry in enumerate(self.entries()):
+                    entry.position = position
+                    self._flat.append(entry.message)
+                self._ordered = True
+            for entry in self._stale:
+                if entry.number >= 0 and entry.message is None:
+                    self._flat[entry.position] = entry.build()
+            self._stale.clear()
+            built = self._built = tuple(self._flat)  # type: ignore[arg-type]
+        return built
+
+    def copy(self) -> Conversation:
+        """An independent conversation that shares what is frozen. `settle` first. O(messages and calls)."""
+        twin = Conversation(self.limits)
+        entries = [entry.copy() for entry in self.entries()]
+        for old, new in zip(self.entries(), entries, strict=True):
+            if old.rank:
+                _follow(twin._heads[-1], new)
+            else:
+                twin._lead(new)
+            twin._find(new)
+        twin.count, twin.call_count = self.count, self.call_count
+        twin.characters, twin.largest, twin.pieces = self.characters, self.largest, self.pieces
+        twin.removed, twin.reordered = dict(self.removed), self.reordered
+        twin._ordered, twin._built = False, None
+        new_of: dict[Entry, Entry] = {}
+        for old, new in zip(self.entries(), entries, strict=True):
+            new_of[old] = new
+            new_of.update(zip(old.calls or (), new.calls or (), strict=True))
+        twin.recent = {new_of[entry]: None for entry in self.recent}
+        twin._stale = [entry for entry in entries if entry.message is None]
+        return twin
+
+    def _enter(self, entry: MessageEntry) -> None:
+        self.count += 1
+        if entry.calls is not None or entry.parts is not None:
+            self.call_count += len(entry.calls or ())
+            self.characters += entry.characters
+        elif entry.text is not None:
+            self.characters += len(entry.text)
+        entry.touched = True
+        self.touched.append(entry)
+        self._built = None
+
+    def _stand(self, entry: MessageEntry) -> None:
+        """Put an entry behind all others."""
+        if entry.role == "tool" and self._heads:
+            _follow(self._heads[-1], entry)
+        else:
+            self._lead(entry)
+
+    def _lead(self, entry: MessageEntry) -> None:
+        entry.number = self._heads[-1].number + 1 if self._heads else 0
+        entry.rank = 0
+        self._heads.append(entry)
+
+    def _find(self, entry: MessageEntry) -> None:
+        """Make an entry findable by its id, and what it holds by theirs."""
+        first = self.index.setdefault(entry.id, entry)
+        if first is not entry and entry.place < first.place:
+            self.index[entry.id] = entry
+        if entry.calls is not None:
+            for call in entry.calls:
+                self.calls.setdefault(call.id, call)
+        if type(entry.base) is ToolMessage:
+            self.results.setdefault(entry.base.tool_call_id, entry)
+        if self.removed:
+            self.removed.pop(entry.id, None)
+
+
+def _follow(head: MessageEntry, entry: MessageEntry) -> None:
+    """Put a tool message at the end of a block."""
+    if head.tail is None:
+        head.tail = []
+    head.tail.append(entry)
+    entry.number = head.number
+    entry.rank = len(head.tail)

@@ -1,0 +1,135 @@
+"""From decoded events to accepted ones: chunk expansion, sequence checking, halves of characters, and lenient repairs.
+
+`Gate.admit` takes one event and returns the *steps* that it amounts to: expanded, verified events, each with the open item
+that it concerns. Either all of them are accepted or the event is refused and nothing changed. In the lenient policy nothing
+is refused: the event is repaired as `repair.py` says, or skipped, with a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from agui_core.errors import LimitExceeded, ProtocolError
+from agui_core.limits import Limits
+from agui_core.protocol import events as e
+from agui_core.reducer.chunks import CHUNKS, Expander
+from agui_core.reducer.repair import find_repair
+from agui_core.reducer.sequence import Note, Open, Sequence
+
+__all__ = ["CONTENT", "Gate", "Step"]
+
+
+Step: TypeAlias = tuple[e.Event, Open | None]
+"""One accepted event and the open item that it concerns, if it is one of a triad."""
+
+
+CONTENT = (e.TextMessageContentEvent, e.ToolCallArgsEvent, e.ReasoningMessageContentEvent)
+_STARTS = frozenset({e.TextMessageStartEvent, e.ToolCallStartEvent, e.ReasoningMessageStartEvent})
+_ENDS = (e.TextMessageEndEvent, e.ToolCallEndEvent, e.ReasoningMessageEndEvent)
+_HALF = re.compile("[\ud800-\udfff]")
+_REPAIRS_IN_A_ROW = 3
+"""A run may have to be assumed, and an item opened in it; what is refused even then is skipped."""
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+class Gate:
+    """The state of one stream between decoding and application."""
+
+    __slots__ = ("_note", "assumed", "expander", "lenient", "sequence")
+
+    def __init__(self, limits: Limits, note: Note, *, lenient: bool, assumed: tuple[str, str] = ("", "")) -> None:
+        self.expander = Expander(limits)
+        self.sequence = Sequence(limits, note)
+        self.lenient = lenient
+        self.assumed = assumed
+        self._note = note
+
+    def admit(self, event: e.Event) -> list[Step]:
+        """The steps of one event. Raises `ProtocolError` (strict only) or `LimitExceeded`, changing nothing."""
+        if self.lenient:
+            return self._admit(event, _REPAIRS_IN_A_ROW)
+        return self._judge(event)
+
+    def copy(self, note: Note) -> Gate:
+        """An independent gate in the same state."""
+        twin: Gate = object.__new__(Gate)
+        twin.expander, twin.sequence = self.expander.copy(), self.sequence.copy(note)
+        twin.lenient, twin.assumed, twin._note = self.lenient, self.assumed, note
+        return twin
+
+    def _admit(self, event: e.Event, repairs_left: int) -> list[Step]:
+        try:
+            return self._judge(event)
+        except ProtocolError as error:
+            return self._repair(event, error, repairs_left)
+
+    def _judge(self, event: e.Event) -> list[Step]:
+        kind = type(event)
+        if not self.expander.lanes and kind not in CHUNKS:
+            item = self.sequence.verify(event)
+            return [(event, item)] if item is None or kind in _STARTS else self._finish(event, item)
+        sequence = self.sequence
+        expansion = self.expander.plan(event)
+        steps: list[Step] = []
+        ended = [(end, sequence.verify(end)) for end in expansion.ends]
+        try:
+            judged = [(expanded, sequence.verify(expanded)) for expanded in expansion.events]
+        except (ProtocolError, LimitExceeded):
+            for end, item in ended:
+                if item is not None:
+                    sequence.unverify(end, item)
+            raise
+        self.expander.commit(expansion)
+        for expanded, item in (*ended, *judged):
+            steps += self._finish(expanded, item)
+        return steps
+
+    def _repair(self, event: e.Event, error: ProtocolError, repairs_left: int) -> list[Step]:
+        repair = find_repair(self.sequence, self.expander, event, error, self.assumed) if repairs_left else None
+        if repair is None:
+            self._note(error.rule, event.type, f"skipped: {error.message}")
+            return []
+        how, events = repair
+        self._note(error.rule, event.type, f"{how}: {error.message}")
+        steps: list[Step] = []
+        for replacement in events:
+            steps += self._admit(replacement, repairs_left - 1)
+        return steps
+
+    def _finish(self, event: e.Event, item: Open | None) -> list[Step]:
+        """Pair the halves of characters that deltas cut in two: nothing handed out holds a lone surrogate."""
+        if item is not None:
+            if isinstance(event, CONTENT):
+                if item.half or (not event.delta.isascii() and _HALF.search(event.delta)):
+                    event = replace(event, delta=self._pair(event, item))
+            elif item.half and isinstance(event, _ENDS):
+                item.half = ""
+                return [(self._lone(event, item), item), (event, item)]
+        return [(event, item)]
+
+    def _pair(self, event: Any, item: Open) -> str:
+        text: str = item.half + event.delta
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        item.half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        text = text[: len(text) - len(item.half)]
+        if _HALF.search(text):
+            self._note_lone(event, item)
+            text = _HALF.sub(_REPLACEMENT, text)
+        return text
+
+    def _lone(self, end: e.Event, item: Open) -> e.Event:
+        self._note_lone(end, item)
+        match end:
+            case e.TextMessageEndEvent():
+                return e.TextMessageContentEvent(message_id=item.id, delta=_REPLACEMENT)
+            case e.ToolCallEndEvent():
+                return e.ToolCallArgsEvent(tool_call_id=item.id, delta=_REPLACEMENT)
+            case _:
+                return e.ReasoningMessageContentEvent(message_id=item.id, delta=_REPLACEMENT)
+
+    def _note_lone(self, event: e.Event, item: Open) -> None:
+        item.broken = True
+        self._note("SSE-9", event.type, f"half a surrogate pair in the text of {item.id!r} became U+FFFD")

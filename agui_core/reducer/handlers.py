@@ -1,0 +1,509 @@
+"""What each accepted event does to messages and state: plain functions in tables by event type (protocol sections 8 to 14).
+
+An event is *prepared* before it is applied: `PREPARE` holds what can fail, which is limits and patches, so that an event is
+refused before anything of it was applied. `APPLY` cannot fail. Both expect what the gate accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec.structs import replace
+
+from agui_core.errors import LimitExceeded, PatchError
+from agui_core.protocol import events as e
+from agui_core.protocol import messages as m
+from agui_core.protocol.base import UNSET
+from agui_core.protocol.run import CancelledOutcome, InterruptOutcome, SuccessOutcome
+from agui_core.reducer.conversation import MessageEntry
+from agui_core.reducer.reconcile import reconcile
+from agui_core.reducer.sequence import Open
+
+if TYPE_CHECKING:
+    from agui_core.reducer.reducer import Reducer, Status
+
+__all__ = ["APPLY", "PREPARE"]
+
+_TEXT_MESSAGES: dict[str, Callable[..., m.Message]] = {
+    "assistant": m.AssistantMessage,
+    "user": m.UserMessage,
+    "system": m.SystemMessage,
+    "developer": m.DeveloperMessage,
+}
+
+# --- text and reasoning messages ----------------------------------------------------------------------------------
+
+
+def _new_text(event: Any) -> m.Message:
+    if isinstance(event, e.ReasoningMessageStartEvent):
+        return m.ReasoningMessage(id=event.message_id, content="", subagent_run_id=event.subagent_run_id)
+    make = _TEXT_MESSAGES["assistant" if event.role is UNSET else event.role]
+    return make(id=event.message_id, content="", name=event.name, subagent_run_id=event.subagent_run_id)
+
+
+def _message_start(reducer: Reducer, event: Any, item: Open) -> None:
+    conversation = reducer._conversation
+    entry = conversation.index.get(event.message_id)
+    if entry is None:
+        entry = conversation.append(_new_text(event))
+    elif entry.document is None:
+        _note_reopened(reducer, event, entry)
+        if entry.parts is not None:
+            reducer._settle()
+            entry.settle_part()
+    item.entry = entry
+    _continue(reducer, event, item)
+
+
+def _note_reopened(reducer: Reducer, event: Any, entry: MessageEntry) -> None:
+    """OPEN-5, TEXT-3: the established role and name stand."""
+    role = "reasoning" if isinstance(event, e.ReasoningMessageStartEvent) else event.role
+    if role is UNSET:
+        role = "assistant" if entry.role not in _TEXT_MESSAGES else entry.role
+    if role != entry.role:
+        rule = "TEXT-3" if entry.role in _TEXT_MESSAGES and role in _TEXT_MESSAGES else "OPEN-5"
+        reducer._warn(rule, event, f"message {entry.id!r} is held as a {entry.role} message; it keeps that role")
+    elif getattr(event, "name", UNSET) is not UNSET and event.name != getattr(entry.base, "name", UNSET):
+        reducer._warn("TEXT-3", event, f"message {entry.id!r} keeps its name")
+
+
+def _message_content(reducer: Reducer, event: Any, item: Open) -> None:
+    entry = item.entry or _recreate_message(reducer, event, item)
+    if entry.document is None:
+        entry.pieces.append(event.delta)
+        reducer.piece_added()
+        reducer._conversation.touch(entry)
+    _continue(reducer, event, item)
+
+
+def _message_end(reducer: Reducer, event: Any, item: Open) -> None:
+    if item.entry is not None:
+        _continue(reducer, event, item)
+        reducer._cool(item)
+
+
+def _continue(reducer: Reducer, event: Any, item: Open) -> None:
+    """What start, content and end of a message have in common."""
+    entry = item.entry
+    if entry.document is not None:
+        reducer._warn(
+            "OPEN-5", event, f"text for activity message {entry.id!r} is ignored; it would overwrite its content"
+        )
+        return
+    if event.metadata is not UNSET:
+        entry.merge_metadata(event.metadata)
+        reducer._conversation.touch(entry)
+    reducer._heat(item)
+
+
+def _recreate_message(reducer: Reducer, event: Any, item: Open) -> MessageEntry:
+    reducer._warn("OPEN-6", event, f"message {item.id!r} was dropped by a snapshot while it was open; it is made again")
+    entry = item.entry = reducer._conversation.append(_new_text(item.start))
+    return entry
+
+
+# --- tool calls ---------------------------------------------------------------------------------------------------
+
+
+def _call_start(reducer: Reducer, event: e.ToolCallStartEvent, item: Open) -> None:
+    conversation = reducer._conversation
+    call = conversation.calls.get(event.tool_call_id)
+    if call is None:
+        call = conversation.add_call(_call_holder(reducer, event), _new_call(event))
+    else:
+        call.complete = False
+        if event.tool_call_name not in (call.name, ""):
+            reducer._warn(
+                "TOOL-6", event, f"tool call {call.id!r} is renamed from {call.name!r} to {event.tool_call_name!r}"
+            )
+            call.name = event.tool_call_name
+        if event.parent_message_id and event.parent_message_id != call.holder.id:
+            reducer._warn("TOOL-6", event, f"tool call {call.id!r} stays in message {call.holder.id!r}")
+        conversation.touch(call)
+    item.entry = call
+    _continue_call(reducer, event, item)
+
+
+def _new_call(event: e.ToolCallStartEvent) -> m.ToolCall:
+    return m.ToolCall(
+        id=event.tool_call_id, type="function", function=m.FunctionCall(name=event.tool_call_name, arguments="")
+    )
+
+
+def _call_holder(reducer: Reducer, event: e.ToolCallStartEvent) -> MessageEntry:
+    """TOOL-2, OPEN-4: the assistant message for a new call, minted if need be."""
+    conversation = reducer._conversation
+    id = event.parent_message_id or event.tool_call_id
+    held = conversation.index.get(id)
+    if event.parent_message_id and held is not None:
+        if held.role == "assistant":
+            return held
+        id = event.tool_call_id
+        reducer._warn("OPEN-4", event, f"parentMessageId names a {held.role} message; the call gets message {id!r}")
+        held = conversation.index.get(id)
+    if held is not None:
+        reducer._warn("OPEN-4", event, f"a message {id!r} is held already; the call gets a second one")
+    return conversation.append(m.AssistantMessage(id=id, subagent_run_id=event.subagent_run_id))
+
+
+def _call_args(reducer: Reducer, event: e.ToolCallArgsEvent, item: Open) -> None:
+    call = item.entry
+    if call is None:
+        reducer._warn(
+            "OPEN-6", event, f"tool call {item.id!r} was dropped by a snapshot while it was open; it is made again"
+        )
+        assert isinstance(item.start, e.ToolCallStartEvent)
+        call = item.entry = reducer._conversation.add_call(_call_holder(reducer, item.start), _new_call(item.start))
+    call.pieces.append(event.delta)
+    reducer.piece_added()
+    reducer._conversation.touch(call)
+    _continue_call(reducer, event, item)
+
+
+def _call_end(reducer: Reducer, event: e.ToolCallEndEvent, item: Open) -> None:
+    call = item.entry
+    if call is not None:
+        _continue_call(reducer, event, item)
+        call.complete = True
+        call.broken = call.broken or item.broken
+        reducer._conversation.touch(call)
+        reducer._cool(item)
+
+
+def _continue_call(reducer: Reducer, event: Any, item: Open) -> None:
+    if event.metadata is not UNSET:
+        item.entry.merge_metadata(event.metadata)
+        reducer._conversation.touch(item.entry)
+    reducer._heat(item)
+
+
+def _call_result(reducer: Reducer, event: e.ToolCallResultEvent, item: None) -> None:
+    if event.tool_call_id in reducer._conversation.results:
+        reducer._warn("OPEN-12", event, f"tool call {event.tool_call_id!r} has a result already; both are kept")
+    reducer._conversation.place_result(
+        m.ToolMessage(
+            id=event.message_id,
+            tool_call_id=event.tool_call_id,
+            content=event.content,
+            metadata=event.metadata if event.metadata is UNSET else dict(event.metadata),
+            subagent_run_id=event.subagent_run_id,
+        )
+    )
+
+
+def _encrypted_value(reducer: Reducer, event: e.ReasoningEncryptedValueEvent, item: None) -> None:
+    conversation = reducer._conversation
+    if event.subtype == "tool-call":
+        call = conversation.calls.get(event.entity_id)
+        if call is not None:
+            call.encrypted_value = event.encrypted_value
+            conversation.touch(call)
+            return
+    else:
+        entry = conversation.index.get(event.entity_id)
+        if entry is not None and entry.document is None:
+            entry.base = replace(entry.base, encrypted_value=event.encrypted_value)
+            conversation.touch(entry)
+            return
+    reducer._warn(
+        "REAS-11", event, f"no {event.subtype} {event.entity_id!r} is held that could have an encrypted value"
+    )
+
+
+# --- state, snapshots, activities ---------------------------------------------------------------------------------
+
+
+def _prepare_state_snapshot(reducer: Reducer, event: e.StateSnapshotEvent) -> None:
+    reducer._state.replace(event.snapshot)
+
+
+def _prepare_state_delta(reducer: Reducer, event: e.StateDeltaEvent) -> None:
+    reducer._prepared = None
+    try:
+        reducer._state.apply(event.delta)
+    except PatchError as error:
+        reducer._prepared = error
+
+
+def _state_snapshot(reducer: Reducer, event: e.StateSnapshotEvent, item: None) -> None:
+    reducer._state_changed()
+
+
+def _state_delta(reducer: Reducer, event: e.StateDeltaEvent, item: None) -> None:
+    error = reducer._prepared
+    if isinstance(error, PatchError):
+        reducer._warn("PATCH-5", event, f"the state patch does not apply and is skipped: {error}")
+    else:
+        reducer._state_changed()
+
+
+def _prepare_messages_snapshot(reducer: Reducer, event: e.MessagesSnapshotEvent) -> None:
+    reducer._settle()
+    entries, warnings = reconcile(reducer._conversation, event.messages, lenient=reducer._gate.lenient)
+    limits = reducer._limits
+    _bound(event, "messages", len(entries), limits.messages)
+    _bound(event, "tool_calls", sum(len(entry.calls or ()) for entry in entries), limits.tool_calls)
+    for entry in entries:
+        _bound(event, "tool_calls_per_message", len(entry.calls or ()), limits.tool_calls_per_message)
+        if entry.number < 0:
+            _bound_text(reducer, event, entry, sum_too=False)
+    _bound(event, "characters", sum(entry.characters for entry in entries), limits.characters)
+    reducer._prepared = (entries, warnings)
+
+
+def _messages_snapshot(reducer: Reducer, event: e.MessagesSnapshotEvent, item: None) -> None:
+    entries, warnings = reducer._prepared
+    for rule, message in warnings:
+        reducer._warn(rule, event, message)
+    conversation, sequence = reducer._conversation, reducer._gate.sequence
+    # Before they are dropped: what would be made again if text for it still comes (OPEN-6).
+    for open_item in (*sequence.texts.values(), *sequence.reasonings.values(), *sequence.calls.values()):
+        _remember(open_item)
+    reducer._settle()
+    conversation.restate(entries, reducer._now + 1)
+    reducer._chill()
+    for item_table in (sequence.texts, sequence.reasonings):
+        for open_item in item_table.values():
+            open_item.entry = conversation.index.get(open_item.id)
+            reducer._heat(open_item)
+    for open_item in sequence.calls.values():
+        open_item.entry = conversation.calls.get(open_item.id)
+        if open_item.entry is not None:
+            open_item.entry.complete = False
+            reducer._heat(open_item)
+
+
+def _remember(item: Open) -> None:
+    """Keep established role, name and owner in the start of an open item, whoever made it."""
+    entry, start = item.entry, item.start
+    if entry is None:
+        return
+    if isinstance(start, e.ToolCallStartEvent):
+        item.start = replace(
+            start,
+            tool_call_name=entry.name,
+            parent_message_id=entry.holder.id,
+            subagent_run_id=entry.holder.base.subagent_run_id,
+        )
+    elif isinstance(start, e.TextMessageStartEvent) and entry.role in _TEXT_MESSAGES:
+        base = entry.base
+        item.start = replace(start, role=entry.role, name=base.name, subagent_run_id=base.subagent_run_id)
+    else:
+        item.start = replace(start, subagent_run_id=entry.base.subagent_run_id)
+
+
+def _prepare_activity_snapshot(reducer: Reducer, event: e.ActivitySnapshotEvent) -> None:
+    entry = reducer._conversation.index.get(event.message_id)
+    if entry is None:
+        _bound(event, "messages", reducer._conversation.count + 1, reducer._limits.messages)
+        made = m.ActivityMessage(
+            id=event.message_id,
+            activity_type=event.activity_type,
+            content=event.content,
+            metadata=event.metadata if event.metadata is UNSET else dict(event.metadata),
+            subagent_run_id=event.subagent_run_id,
+        )
+        reducer._prepared = MessageEntry.of(made, reducer._limits)
+    elif entry.document is not None and event.replace is not False:
+        entry.document.replace(event.content)
+
+
+def _activity_snapshot(reducer: Reducer, event: e.ActivitySnapshotEvent, item: None) -> None:
+    conversation = reducer._conversation
+    entry = conversation.index.get(event.message_id)
+    if entry is None:
+        conversation.append_entry(reducer._prepared)
+        return
+    if entry.document is None:
+        reducer._warn(
+            "OPEN-11", event, f"message {entry.id!r} is a {entry.role} message, which an activity may not replace"
+        )
+        return
+    if event.replace is not False:
+        entry.base = replace(entry.base, activity_type=event.activity_type, subagent_run_id=event.subagent_run_id)
+        conversation.touch(entry)
+    if event.metadata is not UNSET:
+        entry.merge_metadata(event.metadata)
+        conversation.touch(entry)
+
+
+def _prepare_activity_delta(reducer: Reducer, event: e.ActivityDeltaEvent) -> None:
+    reducer._prepared = None
+    entry = reducer._conversation.index.get(event.message_id)
+    if entry is not None and entry.document is not None:
+        try:
+            entry.document.apply(event.patch, object_only=True)
+        except PatchError as error:
+            reducer._prepared = error
+
+
+def _activity_delta(reducer: Reducer, event: e.ActivityDeltaEvent, item: None) -> None:
+    conversation = reducer._conversation
+    entry = conversation.index.get(event.message_id)
+    if entry is None or entry.document is None:
+        held = "no message" if entry is None else f"no activity but a {entry.role} message"
+        reducer._warn("ACT-6", event, f"{held} {event.message_id!r} is held; the patch is skipped")
+        return
+    if event.subagent_run_id is not UNSET and event.subagent_run_id != entry.base.subagent_run_id:
+        reducer._warn("OPEN-24", event, f"activity {entry.id!r} keeps the owner that an earlier run gave it")
+    error = reducer._prepared
+    if isinstance(error, PatchError):
+        reducer._warn("PATCH-5", event, f"the patch of activity {entry.id!r} does not apply and is skipped: {error}")
+    else:
+        entry.base = replace(entry.base, activity_type=event.activity_type)
+        conversation.touch(entry)
+    if event.metadata is not UNSET:
+        entry.merge_metadata(event.metadata)
+        conversation.touch(entry)
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------
+
+
+def _prepare_run_started(reducer: Reducer, event: e.RunStartedEvent) -> None:
+    if event.input is not UNSET:
+        _bound(event, "messages", reducer._conversation.count + len(event.input.messages), reducer._limits.messages)
+        reducer._prepared = [MessageEntry.of(message, reducer._limits) for message in event.input.messages]
+        calls = sum(len(entry.calls or ()) for entry in reducer._prepared)
+        _bound(event, "tool_calls", reducer._conversation.call_count + calls, reducer._limits.tool_calls)
+        for entry in reducer._prepared:
+            _bound_text(reducer, event, entry)
+
+
+def _run_started(reducer: Reducer, event: e.RunStartedEvent, item: None) -> None:
+    reducer._chill()
+    reducer._begin(event)
+    if event.input is not UNSET:
+        # OPEN-2: only what is not held, and the state is not touched.
+        for entry in reducer._prepared:
+            held = reducer._conversation.index.get(entry.id)
+            if held is None or (entry.role == "tool" and not reducer._conversation.holds_result(entry.base)):
+                reducer._conversation.append_entry(entry)
+
+
+def _run_finished(reducer: Reducer, event: e.RunFinishedEvent, item: None) -> None:
+    outcome = event.outcome
+    changes: dict[str, Any] = {"result": event.result, "usage": () if event.usage is UNSET else event.usage}
+    status: Status = "finished"
+    if isinstance(outcome, InterruptOutcome):
+        status = "interrupted"
+        changes["interrupts"] = outcome.interrupts
+    elif isinstance(outcome, CancelledOutcome):
+        status = "cancelled"
+    elif isinstance(outcome, SuccessOutcome) and outcome.pending_tool_call_ids:
+        reducer._named_pending = outcome.pending_tool_call_ids
+    reducer._chill()
+    reducer._end_run(status, changes)
+
+
+def _run_error(reducer: Reducer, event: e.RunErrorEvent, item: None) -> None:
+    changes: dict[str, Any] = {"error": event, "interrupts": ()}
+    if event.usage is not UNSET:
+        changes["usage"] = event.usage
+    reducer._chill()
+    reducer._named_pending = ()
+    reducer._end_run("failed", changes)
+
+
+# --- limits -------------------------------------------------------------------------------------------------------
+
+
+def _bound(event: e.Event, name: str, wanted: int, limit: int) -> None:
+    if wanted > limit:
+        raise LimitExceeded(
+            f"{wanted:,} {name.replace('_', ' ')} are more than Limits({name}={limit}) allows",
+            limit=name,
+            type=event.type,
+        )
+
+
+def _bound_text(reducer: Reducer, event: e.Event, entry: MessageEntry, *, sum_too: bool = True) -> None:
+    characters = entry.characters
+    longest = max(
+        [characters if not entry.calls else len(entry.text or ""), *(len(c.text or "") for c in entry.calls or ())]
+    )
+    _bound(event, "item_characters", longest, reducer._limits.item_characters)
+    if sum_too:
+        _bound(event, "characters", reducer._characters_with(characters), reducer._limits.characters)
+
+
+def _prepare_message(reducer: Reducer, event: Any) -> None:
+    if event.message_id not in reducer._conversation.index:
+        _bound(event, "messages", reducer._conversation.count + 1, reducer._limits.messages)
+
+
+def _prepare_call(reducer: Reducer, event: e.ToolCallStartEvent) -> None:
+    conversation, limits = reducer._conversation, reducer._limits
+    if event.tool_call_id in conversation.calls:
+        return
+    _bound(event, "tool_calls", conversation.call_count + 1, limits.tool_calls)
+    holder = conversation.index.get(event.parent_message_id) if event.parent_message_id else None
+    if holder is None or holder.role != "assistant":
+        _bound(event, "messages", conversation.count + 1, limits.messages)
+    else:
+        _bound(event, "tool_calls_per_message", len(holder.calls or ()) + 1, limits.tool_calls_per_message)
+
+
+def _prepare_result(reducer: Reducer, event: e.ToolCallResultEvent) -> None:
+    _bound(event, "messages", reducer._conversation.count + 1, reducer._limits.messages)
+    if reducer._careful and isinstance(event.content, str):
+        _bound(event, "item_characters", len(event.content), reducer._limits.item_characters)
+        _bound(event, "characters", reducer._characters_with(len(event.content)), reducer._limits.characters)
+
+
+def _prepare_content(reducer: Reducer, event: Any) -> None:
+    """Count exactly, but only when the room that was granted is used up."""
+    if reducer._careful:
+        reducer._settle()
+        conversation = reducer._conversation
+        if isinstance(event, e.ToolCallArgsEvent):
+            call = conversation.calls.get(event.tool_call_id)
+            held = "" if call is None else call.text
+        else:
+            message = conversation.index.get(event.message_id)
+            held = "" if message is None else message.text
+        _bound(event, "item_characters", len(held or "") + len(event.delta), reducer._limits.item_characters)
+        _bound(event, "characters", reducer._characters_with(len(event.delta)), reducer._limits.characters)
+
+
+PREPARE: dict[type[e.Event], Callable[[Reducer, Any], None]] = {
+    e.RunStartedEvent: _prepare_run_started,
+    e.TextMessageStartEvent: _prepare_message,
+    e.ReasoningMessageStartEvent: _prepare_message,
+    e.ToolCallStartEvent: _prepare_call,
+    e.TextMessageContentEvent: _prepare_content,
+    e.ReasoningMessageContentEvent: _prepare_content,
+    e.ToolCallArgsEvent: _prepare_content,
+    e.ToolCallResultEvent: _prepare_result,
+    e.StateSnapshotEvent: _prepare_state_snapshot,
+    e.StateDeltaEvent: _prepare_state_delta,
+    e.MessagesSnapshotEvent: _prepare_messages_snapshot,
+    e.ActivitySnapshotEvent: _prepare_activity_snapshot,
+    e.ActivityDeltaEvent: _prepare_activity_delta,
+}
+
+Apply: TypeAlias = Callable[["Reducer", Any, Any], None]
+
+# What is not listed (steps, spans, subagents, RAW, CUSTOM) changes neither messages nor state.
+APPLY: dict[type[e.Event], Apply] = {
+    e.RunStartedEvent: _run_started,
+    e.RunFinishedEvent: _run_finished,
+    e.RunErrorEvent: _run_error,
+    e.TextMessageStartEvent: _message_start,
+    e.TextMessageContentEvent: _message_content,
+    e.TextMessageEndEvent: _message_end,
+    e.ReasoningMessageStartEvent: _message_start,
+    e.ReasoningMessageContentEvent: _message_content,
+    e.ReasoningMessageEndEvent: _message_end,
+    e.ToolCallStartEvent: _call_start,
+    e.ToolCallArgsEvent: _call_args,
+    e.ToolCallEndEvent: _call_end,
+    e.ToolCallResultEvent: _call_result,
+    e.ReasoningEncryptedValueEvent: _encrypted_value,
+    e.StateSnapshotEvent: _state_snapshot,
+    e.StateDeltaEvent: _state_delta,
+    e.MessagesSnapshotEvent: _messages_snapshot,
+    e.ActivitySnapshotEvent: _activity_snapshot,
+    e.ActivityDeltaEvent: _activity_delta,
+}

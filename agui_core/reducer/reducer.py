@@ -1,0 +1,643 @@
+"""`Reducer`: events in, messages and state out.
+
+Costs. A content event of conforming traffic is one dictionary look-up and one list append on top of its decoding; every
+other event goes through the gate (expansion, verification) and two tables. Nothing costs more because much came before.
+A read costs what changed since the last read, plus one pointer per message held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from agui_core.errors import AGUIError, DecodeError, LimitExceeded, ProtocolError
+from agui_core.limits import Limits
+from agui_core.protocol import events as e
+from agui_core.protocol.base import UNSET
+from agui_core.protocol.messages import Message, ToolMessage
+from agui_core.protocol.run import RunAgentInput
+from agui_core.reducer.conversation import CallEntry, Conversation, Entry, MessageEntry
+from agui_core.reducer.gate import CONTENT, Gate
+from agui_core.reducer.handlers import APPLY, PREPARE
+from agui_core.reducer.json_patch import Document
+from agui_core.reducer.sequence import Open
+from agui_core.reducer.views import Changes, Run, ToolCalls
+from agui_core.warning import ProtocolWarning, WarningLog
+from agui_core.wire import Batch, Decoder, JSONLinesDecoder, SSEDecoder, check_nesting, cut
+from agui_core.wire.reading import Bytes
+
+__all__ = ["Middleware", "Policy", "Reducer", "Status", "reduce", "through"]
+
+Policy: TypeAlias = Literal["strict", "lenient"]
+Status: TypeAlias = Literal[
+    "idle", "running", "finished", "interrupted", "cancelled", "failed", "truncated", "rejected"
+]
+Middleware: TypeAlias = Callable[[Iterator[dict[str, Any]]], Iterable[dict[str, Any]]]
+"""Sees decoded wire events before they are judged (PROC-3). A reducer calls it once per event, so what it remembers from
+one event to the next belongs into an object or a closure, not into local variables."""
+
+Hot: TypeAlias = tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]
+
+_COLD: dict[str, Entry] = {}
+_ROOM = 1024 * 1024
+"""Characters that may come between two countings, at most; it also bounds the pieces that wait to be joined."""
+_decode_event = msgspec.json.Decoder(e.Event).decode
+_encode = msgspec.json.encode
+_Args, _Text, _Reasoning = e.ToolCallArgsEvent, e.TextMessageContentEvent, e.ReasoningMessageContentEvent
+_OPEN = frozenset(
+    {
+        e.ActivityDeltaEvent,
+        e.ActivitySnapshotEvent,
+        e.CustomEvent,
+        e.MessagesSnapshotEvent,
+        e.RawEvent,
+        e.RunErrorEvent,
+        e.RunFinishedEvent,
+        e.RunStartedEvent,
+        e.StateDeltaEvent,
+        e.StateSnapshotEvent,
+        e.SubagentFinishedEvent,
+        e.ToolCallResultEvent,
+    }
+)
+"""Events with members that may be nested, besides those that every event has."""
+_REFUSALS = (ProtocolError, DecodeError, LimitExceeded)
+_UNDECODED = (msgspec.MsgspecError, RecursionError, ValueError)
+
+
+class Reducer:
+    """Folds one thread's event stream into messages and state.
+
+    `messages` and `state`: what the thread has already (structs or wire dicts; a state of None or nothing means `{}`).
+    `policy`: `"strict"` refuses what the protocol forbids, `"lenient"` repairs or skips it. `on_event(event)` is called
+    with each accepted, expanded event after it was applied; what it raises is reported in `warnings` and stops nothing.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[Message | Mapping[str, Any]] = (),
+        state: Any = UNSET,
+        policy: Policy = "strict",
+        limits: Limits | None = None,
+        on_event: Callable[[e.Event], object] | None = None,
+        *,
+        middleware: Iterable[Middleware] = (),
+    ) -> None:
+        if policy not in ("strict", "lenient"):
+            raise ValueError(f'policy must be "strict" or "lenient", not {policy!r}')
+        self._limits = limits = limits or Limits()
+        self._log = WarningLog(limits.warnings)
+        self._decoder = Decoder(self._log, policy=policy, limits=limits)
+        self._gate = Gate(limits, self._note, lenient=policy == "lenient")
+        self._conversation = Conversation(limits)
+        self._state = Document({} if state is UNSET or state is None else state, limits)
+        self._sse = SSEDecoder(limits.event_bytes)
+        self._lines = JSONLinesDecoder(limits.event_bytes)
+        self._middleware = tuple(middleware)
+        self._on_event = on_event
+        self._hot: Hot = ({}, {}, {})
+        self._careful = False
+        self._rewarm()
+        self._prepared: Any = None
+        self._status: Status = "idle"
+        self._error: AGUIError | None = None
+        self._run = Run()
+        self._named_pending: tuple[str, ...] = ()
+        self._answered: set[str] = set()
+        self._others = 0
+        self._skew = 0
+        self._changes = 0
+        self._state_version = 0
+        self._run_version = 0
+        self._room = 0
+        # Characters: all that was held when it was last measured, what of it was no text, and what came since.
+        self._measured = 0
+        self._other = 0
+        self._since = 0
+        for message in messages:
+            self._conversation.append(self._decoder.to_shape(message, Message))
+        self._conversation.touched.clear()
+        for entry in self._conversation.entries():
+            entry.touched = False
+
+    @classmethod
+    def from_input(cls, run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object, **options: Any) -> Reducer:
+        """A reducer that starts from a run input: a struct, a wire dict, JSON, or the official package's object."""
+        reducer = cls(**options)
+        parsed = reducer._decoder.to_shape(run_input, RunAgentInput)
+        reducer = cls(messages=parsed.messages, state=parsed.state, **options)
+        reducer._gate.assumed = (parsed.thread_id, parsed.run_id)
+        return reducer
+
+    # --- events in ------------------------------------------------------------------------------------------------
+
+    def apply(self, event: object) -> None:
+        """Apply one event: a struct, a decoded dict, its JSON as bytes or str, or an object of `ag_ui.core`.
+
+        Raises `DecodeError`, `ProtocolError` or `LimitExceeded`; then nothing of the event was applied, `status` is
+        `"rejected"`, and every later call raises the same error. In the lenient policy only `LimitExceeded` is raised.
+        """
+        if type(event) is bytes:
+            room = self._room = self._room - len(event)
+            if room >= 0:
+                try:
+                    decoded: Any = _decode_event(event)
+                except _UNDECODED:
+                    self._apply_judged(event)
+                    return
+                kind = type(decoded)
+                if kind is _Args:
+                    entry = self._warm_calls.get(decoded.tool_call_id)
+                elif kind is _Text:
+                    entry = self._warm_texts.get(decoded.message_id)
+                else:
+                    entry = None
+                if entry is not None and decoded.raw_event is decoded.metadata is decoded.subagent_run_id:
+                    entry.pieces.append(decoded.delta)
+                    if not entry.touched:
+                        entry.touched = True
+                        self._conversation.touched.append(entry)
+                else:
+                    self._take(decoded)
+                return
+        self._apply_any(event)
+
+    def apply_sse(self, data: Bytes) -> None:
+        """Apply a piece of a server-sent event stream, cut anywhere. Raises as `apply`, after the events before."""
+        self._apply_bytes(self._sse, data)
+
+    def apply_lines(self, data: Bytes) -> None:
+        """Apply a piece of a JSON Lines stream, cut anywhere. Raises as `apply`, after the events before."""
+        self._apply_bytes(self._lines, data)
+
+    def end(self) -> None:
+        """The source has ended: a run still open is truncated (RUN-17). A last JSON line without its newline is applied
+        when it is whole; a last server-sent block without its blank line is discarded (SSE-12).
+        """
+        if self._error is not None:
+            return
+        try:
+            last = self._lines.finish()
+            self._sse.close()
+        except LimitExceeded as error:
+            raise self._reject(error) from None
+        if last is not None:
+            self._apply_batch(last)
+        if self._status == "running":
+            self._chill()
+            self._gate.expander.clear()
+            self._gate.sequence.set_phase("idle")
+            self._status = "truncated"
+            self._run_changed()
+
+    def add(self, message: Message | Mapping[str, Any]) -> None:
+        """Add the application's own message: a tool's answer behind its call (TOOL-7), which is no longer pending then,
+        anything else at the end. Not while a run is going on.
+        """
+        if self._status == "running":
+            raise AGUIError("a message can be added before or after a run, not while one is going on")
+        made = self._decoder.to_shape(message, Message)
+        if isinstance(made, ToolMessage):
+            self._conversation.place_result(made)
+            if made.tool_call_id not in self._answered:
+                self._answered.add(made.tool_call_id)
+                self._run_version = self._now + 1
+        else:
+            self._conversation.append(made)
+        self._changes += 1
+
+    def renew(self) -> Reducer:
+        """An idle reducer with the same messages, state and version: the thread goes on, say after a refusal."""
+        twin = self.copy()
+        fresh = Reducer(limits=self._limits, on_event=self._on_event, middleware=self._middleware, policy=self.policy)
+        fresh._conversation, fresh._state = twin._conversation, twin._state
+        fresh._changes, fresh._state_version, fresh._run_version = self.version, self._state_version, self._run_version
+        fresh._measure()
+        return fresh
+
+    # --- messages and state out -----------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        """The policy chosen when the reducer was made."""
+        return "lenient" if self._gate.lenient else "strict"
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, frozen. An unchanged message keeps its identity between reads."""
+        self._settle()
+        return self._conversation.messages()
+
+    @property
+    def state(self) -> Any:
+        """The state, a plain JSON value; it is never changed in place after it was handed out, nor may you change it."""
+        return self._state.value
+
+    @property
+    def status(self) -> Status:
+        """Where the latest run stands; `"rejected"` when the stream was refused (`error` says why)."""
+        return self._status
+
+    @property
+    def error(self) -> AGUIError | None:
+        """Why the stream was refused, None if it was not. A producer's own failure is `run.error` (RUN-21)."""
+        return self._error
+
+    @property
+    def run(self) -> Run:
+        """The latest run."""
+        pending = self._named_pending or self._gate.sequence.pending
+        if self._answered:
+            pending = tuple(id for id in pending if id not in self._answered)
+        if pending != self._run.pending_tool_calls:
+            self._run = replace(self._run, pending_tool_calls=pending)
+        return self._run
+
+    @property
+    def tool_calls(self) -> ToolCalls:
+        """All tool calls by id, live."""
+        return ToolCalls(self)
+
+    @property
+    def warnings(self) -> tuple[ProtocolWarning, ...]:
+        """What was stripped, dropped, skipped or repaired, in the order of first occurrence."""
+        return tuple(self._log)
+
+    @property
+    def version(self) -> int:
+        """An integer that grows with every event and every other change."""
+        version = self._now
+        self._conversation.settle(version)
+        return version
+
+    def changes(self, since: int) -> Changes:
+        """What changed after version `since`, as `version` gave it. Costs what changed."""
+        version = self.version
+        conversation = self._conversation
+        changed: list[str] = []
+        added: list[str] = []
+        calls: list[str] = []
+        for entry in reversed(conversation.recent):
+            if entry.stamp <= since:
+                break
+            if isinstance(entry, CallEntry):
+                calls.append(entry.id)
+            else:
+                (added if entry.added > since else changed).append(entry.id)
+        removed: list[str] = []
+        for id in reversed(conversation.removed):
+            if conversation.removed[id] <= since:
+                break
+            removed.append(id)
+        return Changes(
+            version=version,
+            changed=tuple(reversed(changed)),
+            added=tuple(reversed(added)),
+            removed=tuple(reversed(removed)),
+            reordered=conversation.reordered > since,
+            calls=tuple(reversed(calls)),
+            state=self._state_version > since,
+            run=self._run_version > since,
+        )
+
+    def copy(self) -> Reducer:
+        """An independent reducer at the same event. O(messages held); shares what is frozen."""
+        self._settle()
+        twin: Reducer = object.__new__(Reducer)
+        twin.__dict__.update(self.__dict__)
+        twin._log = self._log.copy()
+        twin._decoder = self._decoder.copy(twin._log)
+        twin._gate = self._gate.copy(twin._note)
+        twin._conversation = self._conversation.copy()
+        twin._state = self._state.copy()
+        twin._sse, twin._lines = self._sse.copy(), self._lines.copy()
+        twin._answered = set(self._answered)
+        twin._hot = ({}, {}, {})
+        twin._bind_items()
+        twin._rewarm()
+        return twin
+
+    # --- how an event goes in -------------------------------------------------------------------------------------
+
+    def _apply_any(self, event: object) -> None:
+        """Apply what is not bytes, or not within the room that was granted (none is, after a refusal)."""
+        if self._error is not None:
+            raise self._error
+        if isinstance(event, bytes | bytearray | memoryview | str):
+            self._grant(len(event))
+            if self._middleware:
+                self._room = -1
+            elif isinstance(event, bytes):
+                self.apply(event)
+                return
+        self._apply_judged(event)
+
+    def _apply_bytes(self, reader: SSEDecoder | JSONLinesDecoder, data: Bytes) -> None:
+        if self._error is not None:
+            raise self._error
+        for piece in cut(data):
+            room = self._room = self._room - len(piece)
+            if room < 0:
+                self._grant(len(piece))
+            try:
+                batch = reader.take(piece)
+            except LimitExceeded as error:
+                raise self._reject(error) from None
+            if batch is not None:
+                self._apply_batch(batch)
+        try:
+            reader.check()
+        except LimitExceeded as error:
+            raise self._reject(error) from None
+
+    def _apply_batch(self, batch: Batch) -> None:
+        if self._middleware:
+            for payload in batch.payloads():
+                self._apply_judged(payload)
+            return
+        try:
+            for index, events in self._decoder.decode_batch(batch, self._index):
+                # Events that were dropped count as well.
+                self._skip_to(index)
+                self._run_events(events)
+        except _REFUSALS as error:
+            raise self._reject(error) from None
+
+    def _run_events(self, events: list[Any]) -> None:
+        """Apply decoded events. The loop that conforming traffic lives in."""
+        calls, texts, reasonings = self._warm_calls, self._warm_texts, self._warm_reasonings
+        touched = self._conversation.touched
+        for event in events:
+            kind = type(event)
+            try:
+                if kind is _Args:
+                    entry = calls[event.tool_call_id]
+                elif kind is _Text:
+                    entry = texts[event.message_id]
+                elif kind is _Reasoning:
+                    entry = reasonings[event.message_id]
+                else:
+                    entry = None
+            except KeyError:
+                entry = None
+            if entry is not None and event.raw_event is event.metadata is event.subagent_run_id:
+                entry.pieces.append(event.delta)
+                if entry.touched:
+                    continue
+                entry.touched = True
+                touched.append(entry)
+            else:
+                self._take(event)
+                calls, texts, reasonings = self._warm_calls, self._warm_texts, self._warm_reasonings
+
+    def _apply_judged(self, event: object) -> None:
+        """The slow way in, for whatever is not a conforming event by itself."""
+        index = self._index
+        try:
+            for judged in self._judged(event, index):
+                self._charge(judged)
+                self._take(judged)
+        except _REFUSALS as error:
+            raise self._reject(error) from None
+        self._skip_to(index + 1)
+
+    def _judged(self, event: object, index: int) -> Iterator[e.Event]:
+        decoder = self._decoder
+        if not self._middleware:
+            decoded = decoder.to_event(event, index)
+            if decoded is not None:
+                yield decoded
+            return
+        wire = decoder.to_dict(event, index)
+        for passed in through(self._middleware, () if wire is None else (wire,)):
+            decoded = decoder.enforce(passed, index)
+            if decoded is not None:
+                yield decoded
+
+    def _take(self, event: Any) -> None:
+        """Everything but plain content: expand, verify, prepare, apply, observe."""
+        try:
+            if event.raw_event is not event.metadata or type(event) in _OPEN:
+                check_nesting(event, self._limits.nesting)
+            steps = self._gate.admit(event)
+            for step in steps:
+                prepare = PREPARE.get(type(step[0]))
+                if prepare is not None:
+                    prepare(self, step[0])
+        except _REFUSALS as error:
+            raise self._reject(error) from None
+        for accepted, item in steps:
+            apply = APPLY.get(type(accepted))
+            if apply is not None:
+                apply(self, accepted, item)
+            if self._on_event is not None:
+                self._others += 1 - self._skew
+                self._skew = 1
+                self._observe(accepted)
+        self._others += 1 - self._skew
+        self._skew = 0
+        if self._gate.expander.lanes or self._warm_calls is not self._hot[0]:
+            self._rewarm()
+
+    def _observe(self, event: e.Event) -> None:
+        assert self._on_event is not None
+        try:
+            self._on_event(event)
+        except Exception as error:
+            self._warn("OBSERVER", event, f"on_event raised {type(error).__name__}: {error}"[:500])
+
+    def _reject(self, error: AGUIError) -> AGUIError:
+        if self._error is None:
+            if isinstance(error, _REFUSALS) and error.index is None:
+                error.index = self._index
+            self._error = error
+            self._room = -1
+            self._status = "rejected"
+            self._chill()
+            self._changes += 1
+            self._run_changed()
+        return self._error
+
+    # --- where in the stream we are -------------------------------------------------------------------------------
+
+    @property
+    def _index(self) -> int:
+        """Events so far. Content leaves one piece of text each, which is counted when the pieces are; so the hot loops
+        count nothing.
+        """
+        conversation = self._conversation
+        return self._others + conversation.pieces + sum([len(entry.pieces) for entry in conversation.touched])
+
+    @property
+    def _now(self) -> int:
+        """The version as of now."""
+        return self._index + self._changes
+
+    def _skip_to(self, index: int) -> None:
+        """Count events that were dropped, or otherwise amounted to nothing."""
+        self._others += index - self._index
+
+    def piece_added(self) -> None:
+        """A content event left a piece, which counts for it."""
+        self._others -= 1
+
+    # --- what is hot: items whose plain content needs no more than a look-up and an append -------------------------
+
+    def _rewarm(self) -> None:
+        # An open chunk stream may have to be closed by any content, an observer wants to see it, and where the room
+        # is used up it has to be counted first.
+        if self._gate.expander.lanes or self._careful or self._on_event is not None:
+            self._warm_calls = self._warm_texts = self._warm_reasonings = _COLD
+        else:
+            self._warm_calls, self._warm_texts, self._warm_reasonings = self._hot
+
+    def _heat(self, item: Open) -> None:
+        entry = item.entry
+        hot = self._hot[_FAMILY[type(item.start)]]
+        if entry is None or item.half or (isinstance(entry, MessageEntry) and entry.document is not None):
+            hot.pop(item.id, None)
+        else:
+            hot[item.id] = entry
+
+    def _cool(self, item: Open) -> None:
+        self._hot[_FAMILY[type(item.start)]].pop(item.id, None)
+
+    def _chill(self) -> None:
+        for table in self._hot:
+            table.clear()
+
+    def _bind_items(self) -> None:
+        """Find the entries of all open items anew, by id."""
+        conversation, sequence = self._conversation, self._gate.sequence
+        for table, index in (
+            (sequence.texts, conversation.index),
+            (sequence.reasonings, conversation.index),
+            (sequence.calls, conversation.calls),
+        ):
+            for item in table.values():
+                item.entry = index.get(item.id)
+                if self._status == "running" or sequence.phase.endswith("+"):
+                    self._heat(item)
+
+    # --- counting ---------------------------------------------------------------------------------------------------
+
+    def _grant(self, size: int) -> None:
+        """Grant room for what comes. Where there is little left, every event is counted before it is applied."""
+        self._settle()
+        limits = self._limits
+        if self._measured + self._since + _ROOM > limits.characters:
+            self._measure()
+        left = min(
+            limits.characters - self._measured - self._since, limits.item_characters - self._conversation.largest
+        )
+        self._careful = left < size
+        self._rewarm()
+        granted = max(size, min(_ROOM, left))
+        self._since += granted
+        self._room = granted - size
+
+    def _measure(self) -> None:
+        """Count all that is held. What is no text (metadata, activities, state) has to be walked; so that this is not
+        done for each event of a stream that has filled the room with it, such a stream is refused a little early.
+        """
+        other = len(_encode(self._state.value)) if self._state_version else 0
+        for entry in self._conversation.entries():
+            other += entry.other_characters
+        self._other = other
+        self._measured = self._conversation.characters + other
+        self._since = 0
+        limit = self._limits.characters
+        if other > limit // 16 and self._measured + _ROOM > limit:
+            raise self._reject(
+                LimitExceeded(
+                    f"messages and state hold {self._measured:,} characters, which is (nearly) more than"
+                    f" Limits(characters={limit}) allows",
+                    limit="characters",
+                )
+            )
+
+    def _charge(self, event: Any) -> None:
+        """Take an event that did not come as bytes out of the room."""
+        size = len(event.delta) if isinstance(event, CONTENT) else len(_encode(event))
+        self._room -= size
+        if self._room < 0:
+            self._grant(size)
+
+    def _characters_with(self, more: int) -> int:
+        self._settle()
+        return self._conversation.characters + self._other + more
+
+    def _settle(self) -> None:
+        self._conversation.settle(self._now)
+
+    # --- for handlers and views -------------------------------------------------------------------------------------
+
+    def _note(self, rule: str, type: str, message: str) -> None:
+        self._log.add(rule, message, index=self._index, type=type)
+
+    def _warn(self, rule: str, event: e.Event, message: str) -> None:
+        self._log.add(rule, message, index=self._index - self._skew, type=event.type)
+
+    def _begin(self, event: e.RunStartedEvent) -> None:
+        self._status = "running"
+        version = event.protocol_version
+        self._run = Run(
+            thread_id=event.thread_id, run_id=event.run_id, protocol_version=None if version is UNSET else version
+        )
+        self._named_pending = ()
+        self._answered.clear()
+        self._decoder.boundary.run_id = event.run_id
+        self._run_changed()
+
+    def _end_run(self, status: Status, changes: dict[str, Any]) -> None:
+        self._status = status
+        self._run = replace(self._run, **changes)
+        self._run_changed()
+
+    def _run_changed(self) -> None:
+        self._run_version = self._now + 1
+
+    def _state_changed(self) -> None:
+        self._state_version = self._now + 1
+
+    def _settled_call(self, id: str) -> CallEntry | None:
+        self._settle()
+        return self._conversation.calls.get(id)
+
+    def _call_ids(self) -> Mapping[str, CallEntry]:
+        return self._conversation.calls
+
+    def _result_of(self, id: str) -> ToolMessage | None:
+        entry = self._conversation.results.get(id)
+        if entry is None:
+            return None
+        self._settle()
+        self._conversation.messages()
+        message = entry.message
+        return message if isinstance(message, ToolMessage) else None
+
+
+_FAMILY: dict[type[e.Event], int] = {
+    e.ToolCallStartEvent: 0,
+    e.TextMessageStartEvent: 1,
+    e.ReasoningMessageStartEvent: 2,
+}
+
+
+def through(middleware: Iterable[Middleware], events: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """`events` as they leave a chain of middleware."""
+    for layer in middleware:
+        events = layer(iter(events))
+    return events
+
+
+def reduce(events: Iterable[object], **options: Any) -> Reducer:
+    """The whole fold in one call: every event of an iterable, then the end. Options as for `Reducer`."""
+    reducer = Reducer(**options)
+    for event in events:
+        reducer.apply(event)
+    reducer.end()
+    return reducer

@@ -1,0 +1,596 @@
+"""Which event may follow which: the rules of runs, steps, items, owners and subagents (protocol sections 5 to 10, 15).
+
+Theory of operation. A stream is in one of four phases, and each phase has a table from event type to *rule*: a function
+`(sequence, event)` that either raises `ProtocolError` and changes nothing, or notes what the event opens and closes and
+returns the item concerned. A type that is missing in a phase's table is refused there. A run event swaps the table, so
+whether a run is active costs nothing to ask.
+
+    idle      RUN_STARTED -> running    RUN_ERROR -> failed
+    running   RUN_FINISHED -> finished  RUN_ERROR -> failed    everything else stays
+    finished  RUN_STARTED -> running    RUN_ERROR -> failed
+    failed    RUN_STARTED -> running
+
+The lenient policy knows two more, for events that come after a run's end: `finished+` and `failed+` take all that a
+running run takes, but none of its ends.
+
+An open item is an `Open`: it proves that the item is open and who owns it. One dictionary look-up by id verifies an event;
+nothing here grows with the text or with what came before, save for the owners of this run's items, which the limits bound.
+Expects expanded events (section 11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from agui_core.errors import LimitExceeded, ProtocolError
+from agui_core.limits import Limits
+from agui_core.protocol import events as e
+from agui_core.protocol.base import UNSET, UnsetType
+from agui_core.protocol.messages import AssistantMessage, Message
+from agui_core.protocol.run import PROTOCOL_VERSION, InterruptOutcome, SuccessOutcome, SuspendedOutcome
+from agui_core.reducer.chunks import Owner, name_owner
+
+__all__ = ["Note", "Open", "Sequence"]
+
+Note: TypeAlias = Callable[[str, str, str], object]
+"""Receives a producer's breach that rejects nothing: rule, event type, message."""
+
+
+class Open(msgspec.Struct, eq=False):
+    """An item between its start and its end: a text message, a tool call or a reasoning message."""
+
+    id: str
+    owner: Owner
+    start: e.Event
+    entry: Any = None
+    """What the reducer builds from it; None for a mere verifier, or when a snapshot dropped it (OPEN-6)."""
+    half: str = ""
+    """The first half of a surrogate pair that a delta cut in two."""
+    broken: bool = False
+    """Whether a half was ever left alone."""
+
+
+Rule: TypeAlias = Callable[["Sequence", Any], Open | None]
+
+
+class Sequence:
+    """The state of one stream, as far as order and ownership go."""
+
+    __slots__ = (
+        "_limits",
+        "_note",
+        "activity_owners",
+        "answered",
+        "call_owners",
+        "calls",
+        "ended_subagents",
+        "message_owners",
+        "phase",
+        "reasoning_owners",
+        "reasonings",
+        "rules",
+        "run_id",
+        "run_ids",
+        "spans",
+        "started_calls",
+        "steps",
+        "subagents",
+        "suspended_on",
+        "tags",
+        "texts",
+        "thread_id",
+    )
+
+    def __init__(self, limits: Limits, note: Note) -> None:
+        self._limits = limits
+        self._note = note
+        self.phase = "idle"
+        self.rules = _TABLES["idle"]
+        self.thread_id: str | None = None
+        self.run_id: str | None = None
+        self.run_ids: set[str] = set()
+        # Open now.
+        self.texts: dict[str, Open] = {}
+        self.calls: dict[str, Open] = {}
+        self.reasonings: dict[str, Open] = {}
+        self.spans: dict[str, None] = {}
+        self.steps: dict[tuple[Owner, str], None] = {}
+        self.subagents: dict[str, None] = {}
+        # Of this run: who owns what (SUB-16), in one table per kind of item, as ids are unique within a kind only.
+        self.message_owners: dict[str, Owner] = {}
+        self.reasoning_owners: dict[str, Owner] = {}
+        self.activity_owners: dict[str, Owner] = {}
+        self.call_owners: dict[str, Owner] = {}
+        self.ended_subagents: set[str] = set()
+        self.tags: set[str] = set()
+        self.suspended_on: dict[str, None] = {}
+        self.started_calls: dict[str, str] = {}
+        self.answered: set[str] = set()
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Calls started in this run without a result in it, in order (FT-2)."""
+        return tuple(call for call in self.started_calls if call not in self.answered)
+
+    @property
+    def anything_open(self) -> bool:
+        """Whether a run could not finish now (RUN-4)."""
+        return bool(self.texts or self.calls or self.reasonings or self.spans or self.steps or self.subagents)
+
+    def verify(self, event: e.Event) -> Open | None:
+        """Judge one event; what it opens or closes is noted. Returns the item that a triad event concerns."""
+        rule = self.rules.get(type(event))
+        if rule is None:
+            raise _refuse_by_phase(self, event)
+        item = rule(self, event)
+        tag = getattr(event, "subagent_run_id", UNSET)
+        if tag is not UNSET:
+            self._note_tag(event, tag)
+        return item
+
+    def copy(self, note: Note) -> Sequence:
+        """An independent sequence in the same state."""
+        twin: Sequence = object.__new__(Sequence)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            setattr(twin, name, value.copy() if isinstance(value, dict | set) and name != "rules" else value)
+        for table in (twin.texts, twin.calls, twin.reasonings):
+            table.update({id: replace(item, entry=None) for id, item in table.items()})
+        twin._note = note
+        return twin
+
+    def set_phase(self, phase: str) -> None:
+        """Go to another phase."""
+        self.phase = phase
+        self.rules = _TABLES[phase]
+
+    def reopen_run(self) -> None:
+        """Let events for a run that has ended pass (lenient)."""
+        self.set_phase(f"{self.phase}+")
+
+    def unverify(self, event: e.Event, item: Open) -> None:
+        """Take back an end event that was verified last: its item is open again."""
+        _ENDS[type(event)](self)[item.id] = item
+
+    def begin_run(self, event: e.RunStartedEvent) -> None:
+        """RUN-9: a new run starts with nothing open."""
+        for table in (self.texts, self.calls, self.reasonings, self.spans, self.steps, self.subagents):
+            table.clear()
+        for owners in (self.message_owners, self.reasoning_owners, self.activity_owners, self.call_owners):
+            owners.clear()
+        self.ended_subagents.clear()
+        self.tags.clear()
+        self.suspended_on.clear()
+        self.started_calls.clear()
+        self.answered.clear()
+        self.thread_id = event.thread_id
+        self.run_id = event.run_id
+        self.set_phase("running")
+
+    def own_messages(self, messages: tuple[Message, ...], *, authoritative: bool) -> None:
+        """Set owners from restated messages: over what is known (SUB-16) or only where nothing is (OPEN-2)."""
+        for message in messages:
+            owner = None if message.subagent_run_id is UNSET else message.subagent_run_id
+            table = _OWNERS.get(message.role, _message_owners)(self)
+            if authoritative or message.id not in table:
+                table[message.id] = owner
+            if isinstance(message, AssistantMessage) and message.tool_calls is not UNSET:
+                for call in message.tool_calls:
+                    if authoritative or call.id not in self.call_owners:
+                        self.call_owners[call.id] = owner
+        if authoritative:
+            for items, owners in (
+                (self.texts, self.message_owners),
+                (self.calls, self.call_owners),
+                (self.reasonings, self.reasoning_owners),
+            ):
+                for item in items.values():
+                    item.owner = owners[item.id]
+
+    def agree(
+        self, event: e.Event, tag: str | UnsetType, owner: Owner, noun: str, id: str, rule: str = "SUB-8"
+    ) -> None:
+        """Raise unless a present tag names the owner; an absent one never disagrees (SUB-8, SUB-9)."""
+        if tag is not UNSET and tag != owner:
+            raise refuse(
+                rule,
+                event,
+                f"subagentRunId {tag!r} does not match the owner of {noun} {id!r}, {name_owner(owner)}; leave the tag"
+                " out or repeat the opener's",
+                id,
+            )
+
+    def room_for_one(self, event: e.Event) -> None:
+        """Raise `LimitExceeded` when one more open item is too many."""
+        held = len(self.texts) + len(self.calls) + len(self.reasonings) + len(self.spans) + len(self.steps)
+        if held >= self._limits.open_items:
+            raise LimitExceeded(
+                f"more than {self._limits.open_items} items are open at one time", limit="open_items", type=event.type
+            )
+
+    def warn(self, rule: str, event: e.Event, message: str) -> None:
+        """Report a breach that rejects nothing (section 23)."""
+        self._note(rule, event.type, message)
+
+    def _note_tag(self, event: e.Event, tag: str) -> None:
+        if tag in self.ended_subagents and tag not in self.subagents and not isinstance(event, _SUBAGENT_EVENTS):
+            self.warn("SUB-18", event, f"it is attributed to subagent {tag!r}, whose invocation has ended")
+        elif tag not in self.tags and len(self.tags) < self._limits.subagents:
+            self.tags.add(tag)
+
+
+def refuse(rule: str, event: e.Event, message: str, *ids: str) -> ProtocolError:
+    """The error for a broken sequence; whoever knows the event's index adds it."""
+    return ProtocolError(message, rule=rule, type=event.type, ids=ids)
+
+
+def _refuse_by_phase(sequence: Sequence, event: e.Event) -> ProtocolError:
+    match sequence.phase:
+        case "idle":
+            return refuse("RUN-1", event, "the first event must be RUN_STARTED or RUN_ERROR")
+        case "running":
+            return refuse(
+                "RUN-2", event, f"run {sequence.run_id!r} is still active; finish it before the next run starts"
+            )
+        case "finished" | "finished+":
+            return refuse(
+                "RUN-2",
+                event,
+                "the run has finished; only RUN_STARTED or one late RUN_ERROR may follow",
+                *_run(sequence),
+            )
+        case _:
+            return refuse("RUN-7", event, "the run has failed; only RUN_STARTED may follow", *_run(sequence))
+
+
+def _run(sequence: Sequence) -> tuple[str, ...]:
+    return () if sequence.run_id is None else (sequence.run_id,)
+
+
+def _message_owners(sequence: Sequence) -> dict[str, Owner]:
+    return sequence.message_owners
+
+
+_OWNERS: dict[str, Callable[[Sequence], dict[str, Owner]]] = {
+    "reasoning": lambda sequence: sequence.reasoning_owners,
+    "activity": lambda sequence: sequence.activity_owners,
+}
+
+_SUBAGENT_EVENTS = (e.SubagentStartedEvent, e.SubagentFinishedEvent, e.SubagentErrorEvent)
+
+
+def _owner_of(tag: str | UnsetType) -> Owner:
+    return None if tag is UNSET else tag
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------
+
+
+def _run_started(sequence: Sequence, event: e.RunStartedEvent) -> None:
+    if sequence.thread_id is not None and event.thread_id != sequence.thread_id:
+        sequence.warn(
+            "RUN-10", event, f"threadId {event.thread_id!r} differs from the earlier run's {sequence.thread_id!r}"
+        )
+    if event.run_id in sequence.run_ids:
+        sequence.warn("RUN-10", event, f"runId {event.run_id!r} was used by an earlier run of this stream")
+    elif len(sequence.run_ids) < sequence._limits.open_items:
+        sequence.run_ids.add(event.run_id)
+    if event.protocol_version is not UNSET:
+        _note_version(sequence, event, event.protocol_version)
+    sequence.begin_run(event)
+    if event.input is not UNSET:
+        sequence.own_messages(event.input.messages, authoritative=False)
+
+
+def _note_version(sequence: Sequence, event: e.Event, declared: str) -> None:
+    """VER-2, VER-3: compare number by number; newer or unreadable is a warning."""
+    major, dot, minor = declared.partition(".")
+    readable = bool(dot) and all(part.isascii() and part.isdigit() and len(part) < 10 for part in (major, minor))
+    if not readable:
+        sequence.warn("VER-3", event, f"protocolVersion {declared!r} cannot be interpreted; read as {PROTOCOL_VERSION}")
+    elif (int(major), int(minor)) > tuple(int(part) for part in PROTOCOL_VERSION.split(".")):
+        sequence.warn(
+            "VER-3", event, f"protocolVersion {declared} is newer than {PROTOCOL_VERSION}, which is spoken here"
+        )
+
+
+def _run_finished(sequence: Sequence, event: e.RunFinishedEvent) -> None:
+    if sequence.anything_open:
+        noun, ids = _what_is_open(sequence)
+        shown = ", ".join(repr(id) for id in ids[:5]) + (", ..." if len(ids) > 5 else "")
+        raise refuse(
+            "RUN-4", event, f"{noun} still open: {shown}; close everything before the run finishes", *ids[:100]
+        )
+    if event.run_id != sequence.run_id:
+        sequence.warn("OPEN-1", event, f"runId {event.run_id!r} differs from RUN_STARTED's {sequence.run_id!r}")
+    if event.thread_id != sequence.thread_id:
+        sequence.warn(
+            "OPEN-1", event, f"threadId {event.thread_id!r} differs from RUN_STARTED's {sequence.thread_id!r}"
+        )
+    outcome = event.outcome
+    raised: set[str] = set()
+    if isinstance(outcome, InterruptOutcome):
+        for interrupt in outcome.interrupts:
+            if interrupt.id in raised:
+                sequence.warn("INT-2", event, f"two interrupts carry the id {interrupt.id!r}")
+            raised.add(interrupt.id)
+    elif isinstance(outcome, SuccessOutcome) and outcome.pending_tool_call_ids:
+        if list(outcome.pending_tool_call_ids) != list(sequence.pending):
+            sequence.warn("FT-3", event, "pendingToolCallIds differs from the calls without a result in this run")
+    elif outcome is not UNSET and outcome.type == "cancelled" and event.result is not UNSET:
+        sequence.warn("RUN-14", event, "a cancelled run carries a result")
+    unknown = [id for id in sequence.suspended_on if id not in raised]
+    if unknown:
+        sequence.warn(
+            "SUB-7", event, f"a suspended subagent waits for interrupts that the run does not raise: {unknown[:5]}"
+        )
+    sequence.set_phase("finished")
+
+
+def _what_is_open(sequence: Sequence) -> tuple[str, list[str]]:
+    for noun, ids in (
+        ("text messages are", list(sequence.texts)),
+        ("tool calls are", list(sequence.calls)),
+        ("reasoning messages are", list(sequence.reasonings)),
+        ("reasoning spans are", list(sequence.spans)),
+        ("steps are", [name for _, name in sequence.steps]),
+    ):
+        if ids:
+            return noun, ids
+    return "subagents are", list(sequence.subagents)
+
+
+def _run_error(sequence: Sequence, event: e.RunErrorEvent) -> None:
+    sequence.set_phase("failed")
+
+
+# --- triads -------------------------------------------------------------------------------------------------------
+
+
+def _open_item(
+    sequence: Sequence, event: Any, table: dict[str, Open], owners: dict[str, Owner], noun: str, id: str
+) -> Open:
+    if id in table:
+        raise refuse("STR-1", event, f"{noun} {id!r} is already open; end it before it is started again", id)
+    if id in owners:
+        sequence.agree(event, event.subagent_run_id, owners[id], noun, id, "SUB-10")
+    sequence.room_for_one(event)
+    owner = owners.setdefault(id, _owner_of(event.subagent_run_id))
+    item = table[id] = Open(id, owner, event)
+    return item
+
+
+def _continue_item(sequence: Sequence, event: Any, table: dict[str, Open], noun: str, id: str) -> Open:
+    item = table.get(id)
+    if item is None:
+        raise refuse("STR-2", event, f"{noun} {id!r} is not open; start it first", id)
+    sequence.agree(event, event.subagent_run_id, item.owner, noun, id)
+    return item
+
+
+def _text_start(sequence: Sequence, event: e.TextMessageStartEvent) -> Open:
+    return _open_item(sequence, event, sequence.texts, sequence.message_owners, "text message", event.message_id)
+
+
+def _text_content(sequence: Sequence, event: e.TextMessageContentEvent | e.TextMessageEndEvent) -> Open:
+    return _continue_item(sequence, event, sequence.texts, "text message", event.message_id)
+
+
+def _text_end(sequence: Sequence, event: e.TextMessageEndEvent) -> Open:
+    item = _text_content(sequence, event)
+    del sequence.texts[item.id]
+    return item
+
+
+def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
+    # EVT-6: an empty parentMessageId counts as absent.
+    id, parent, tag = event.tool_call_id, event.parent_message_id or UNSET, event.subagent_run_id
+    if id in sequence.calls:
+        raise refuse("STR-1", event, f"tool call {id!r} is already open; end it before it is started again", id)
+    owner = _owner_of(tag)
+    if parent is not UNSET and parent in sequence.message_owners:
+        sequence.agree(event, tag, sequence.message_owners[parent], "its parent message", parent, "SUB-12")
+        owner = sequence.message_owners[parent]
+    if id in sequence.call_owners:
+        # SUB-10; an untagged start speaks for the owner of the parent that it names, which must be the call's.
+        named = tag if tag is not UNSET or owner is None else owner
+        sequence.agree(event, named, sequence.call_owners[id], "tool call", id, "SUB-10")
+        owner = sequence.call_owners[id]
+    sequence.room_for_one(event)
+    sequence.call_owners[id] = owner
+    if parent is not UNSET:
+        sequence.message_owners.setdefault(parent, owner)
+    sequence.started_calls[id] = event.tool_call_name
+    item = sequence.calls[id] = Open(id, owner, event)
+    return item
+
+
+def _call_args(sequence: Sequence, event: e.ToolCallArgsEvent | e.ToolCallEndEvent) -> Open:
+    return _continue_item(sequence, event, sequence.calls, "tool call", event.tool_call_id)
+
+
+def _call_end(sequence: Sequence, event: e.ToolCallEndEvent) -> Open:
+    item = _call_args(sequence, event)
+    del sequence.calls[item.id]
+    return item
+
+
+def _call_result(sequence: Sequence, event: e.ToolCallResultEvent) -> None:
+    sequence.message_owners[event.message_id] = _owner_of(event.subagent_run_id)
+    sequence.answered.add(event.tool_call_id)
+
+
+def _reasoning_start(sequence: Sequence, event: e.ReasoningMessageStartEvent) -> Open:
+    return _open_item(
+        sequence, event, sequence.reasonings, sequence.reasoning_owners, "reasoning message", event.message_id
+    )
+
+
+def _reasoning_content(sequence: Sequence, event: e.ReasoningMessageContentEvent | e.ReasoningMessageEndEvent) -> Open:
+    return _continue_item(sequence, event, sequence.reasonings, "reasoning message", event.message_id)
+
+
+def _reasoning_end(sequence: Sequence, event: e.ReasoningMessageEndEvent) -> Open:
+    item = _reasoning_content(sequence, event)
+    del sequence.reasonings[item.id]
+    return item
+
+
+# --- spans, steps, subagents --------------------------------------------------------------------------------------
+
+
+def _span_start(sequence: Sequence, event: e.ReasoningStartEvent) -> None:
+    id = event.message_id
+    if id in sequence.spans:
+        raise refuse("REAS-3", event, f"reasoning span {id!r} is already open; end it before it is started again", id)
+    if id in sequence.reasoning_owners:
+        sequence.agree(event, event.subagent_run_id, sequence.reasoning_owners[id], "reasoning span", id, "REAS-1")
+    sequence.room_for_one(event)
+    sequence.reasoning_owners.setdefault(id, _owner_of(event.subagent_run_id))
+    sequence.spans[id] = None
+
+
+def _span_end(sequence: Sequence, event: e.ReasoningEndEvent) -> None:
+    id = event.message_id
+    if id not in sequence.spans:
+        raise refuse("REAS-3", event, f"reasoning span {id!r} is not open; start it first", id)
+    sequence.agree(event, event.subagent_run_id, sequence.reasoning_owners[id], "reasoning span", id, "OPEN-18")
+    del sequence.spans[id]
+
+
+def _step_started(sequence: Sequence, event: e.StepStartedEvent) -> None:
+    key = (_owner_of(event.subagent_run_id), event.step_name)
+    if key in sequence.steps:
+        raise refuse("STEP-2", event, f"step {key[1]!r} of {name_owner(key[0])} is already open", key[1])
+    sequence.room_for_one(event)
+    sequence.steps[key] = None
+
+
+def _step_finished(sequence: Sequence, event: e.StepFinishedEvent) -> None:
+    key = (_owner_of(event.subagent_run_id), event.step_name)
+    if key not in sequence.steps:
+        others = [owner for owner, name in sequence.steps if name == key[1]]
+        hint = f"; {name_owner(others[0])} has one open, and a step is finished by whoever started it" if others else ""
+        raise refuse("STEP-3", event, f"step {key[1]!r} of {name_owner(key[0])} was not started{hint}", key[1])
+    del sequence.steps[key]
+
+
+def _subagent_started(sequence: Sequence, event: e.SubagentStartedEvent) -> None:
+    id, parent = event.subagent_run_id, event.parent_subagent_run_id
+    if id in sequence.subagents:
+        raise refuse("SUB-4", event, f"subagent {id!r} is already active", id)
+    if id in sequence.ended_subagents:
+        raise refuse("SUB-4", event, f"subagent {id!r} has ended in this run; a new invocation needs a new id", id)
+    if parent is not UNSET and parent not in sequence.subagents and parent not in sequence.ended_subagents:
+        raise refuse(
+            "SUB-13", event, f"parentSubagentRunId {parent!r} names no subagent announced in this run", id, parent
+        )
+    if len(sequence.subagents) + len(sequence.ended_subagents) >= sequence._limits.subagents:
+        raise LimitExceeded(
+            f"more than {sequence._limits.subagents} subagents in one run", limit="subagents", type=event.type
+        )
+    if id in sequence.tags:
+        sequence.warn("SUB-3", event, f"subagent {id!r} is announced after events that carry its tag")
+    sequence.subagents[id] = None
+
+
+def _subagent_ended(sequence: Sequence, event: e.SubagentFinishedEvent | e.SubagentErrorEvent) -> None:
+    id = event.subagent_run_id
+    if id not in sequence.subagents:
+        raise refuse("SUB-4", event, f"subagent {id!r} is not active; announce it with SUBAGENT_STARTED first", id)
+    del sequence.subagents[id]
+    sequence.ended_subagents.add(id)
+    if isinstance(event, e.SubagentFinishedEvent) and isinstance(event.outcome, SuspendedOutcome):
+        sequence.suspended_on.update(dict.fromkeys(event.outcome.interrupt_ids or ()))
+
+
+# --- standalone ---------------------------------------------------------------------------------------------------
+
+
+def _encrypted_value(sequence: Sequence, event: e.ReasoningEncryptedValueEvent) -> None:
+    id = event.entity_id
+    tables = (
+        (sequence.call_owners,)
+        if event.subtype == "tool-call"
+        else (sequence.message_owners, sequence.reasoning_owners)
+    )
+    for owners in tables:
+        if id in owners:
+            sequence.agree(event, event.subagent_run_id, owners[id], event.subtype, id)
+            return
+
+
+def _messages_snapshot(sequence: Sequence, event: e.MessagesSnapshotEvent) -> None:
+    sequence.own_messages(event.messages, authoritative=True)
+
+
+def _activity_snapshot(sequence: Sequence, event: e.ActivitySnapshotEvent) -> None:
+    id, owner = event.message_id, _owner_of(event.subagent_run_id)
+    known = id in sequence.activity_owners
+    if known and event.replace is False:
+        if owner is not None and owner != sequence.activity_owners[id]:
+            sequence.warn(
+                "ACT-3", event, f"activity {id!r} keeps its owner, {name_owner(sequence.activity_owners[id])}"
+            )
+    else:
+        sequence.activity_owners[id] = owner
+
+
+def _activity_delta(sequence: Sequence, event: e.ActivityDeltaEvent) -> None:
+    id = event.message_id
+    if id in sequence.activity_owners:
+        sequence.agree(event, event.subagent_run_id, sequence.activity_owners[id], "activity", id, "ACT-9")
+
+
+def _anything(sequence: Sequence, event: e.Event) -> None:
+    """An active run is all that this event needs."""
+
+
+_ENDS: dict[type[e.Event], Callable[[Sequence], dict[str, Open]]] = {
+    e.TextMessageEndEvent: lambda sequence: sequence.texts,
+    e.ToolCallEndEvent: lambda sequence: sequence.calls,
+    e.ReasoningMessageEndEvent: lambda sequence: sequence.reasonings,
+}
+
+_ACTIVE: dict[type[e.Event], Rule] = {
+    e.StepStartedEvent: _step_started,
+    e.StepFinishedEvent: _step_finished,
+    e.TextMessageStartEvent: _text_start,
+    e.TextMessageContentEvent: _text_content,
+    e.TextMessageEndEvent: _text_end,
+    e.ToolCallStartEvent: _call_start,
+    e.ToolCallArgsEvent: _call_args,
+    e.ToolCallEndEvent: _call_end,
+    e.ToolCallResultEvent: _call_result,
+    e.ReasoningStartEvent: _span_start,
+    e.ReasoningEndEvent: _span_end,
+    e.ReasoningMessageStartEvent: _reasoning_start,
+    e.ReasoningMessageContentEvent: _reasoning_content,
+    e.ReasoningMessageEndEvent: _reasoning_end,
+    e.ReasoningEncryptedValueEvent: _encrypted_value,
+    e.StateSnapshotEvent: _anything,
+    e.StateDeltaEvent: _anything,
+    e.MessagesSnapshotEvent: _messages_snapshot,
+    e.ActivitySnapshotEvent: _activity_snapshot,
+    e.ActivityDeltaEvent: _activity_delta,
+    e.SubagentStartedEvent: _subagent_started,
+    e.SubagentFinishedEvent: _subagent_ended,
+    e.SubagentErrorEvent: _subagent_ended,
+    e.RawEvent: _anything,
+    e.CustomEvent: _anything,
+}
+_STARTED: dict[type[e.Event], Rule] = {e.RunStartedEvent: _run_started}
+_FAILED: dict[type[e.Event], Rule] = {e.RunErrorEvent: _run_error}
+
+_TABLES: dict[str, dict[type[e.Event], Rule]] = {
+    "idle": {**_STARTED, **_FAILED},
+    "running": {**_ACTIVE, **_FAILED, e.RunFinishedEvent: _run_finished},
+    "finished": {**_STARTED, **_FAILED},
+    "failed": _STARTED,
+    "finished+": {**_ACTIVE, **_STARTED, **_FAILED},
+    "failed+": {**_ACTIVE, **_STARTED},
+}

@@ -1,0 +1,168 @@
+"""What a reducer shows besides messages and state: the run, the tool calls, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agui_core.protocol.base import UNSET, UnsetType
+from agui_core.protocol.events import RunErrorEvent
+from agui_core.protocol.messages import ToolMessage
+from agui_core.protocol.run import Interrupt, TokenUsage
+from agui_core.reducer.arguments import Arguments
+from agui_core.reducer.partial_json import JsonFault
+
+if TYPE_CHECKING:
+    from agui_core.reducer.conversation import CallEntry
+    from agui_core.reducer.reducer import Reducer
+
+__all__ = ["Changes", "Run", "ToolCallView", "ToolCalls"]
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest run of the stream. Before the first one everything is absent."""
+
+    thread_id: str | None = None
+    run_id: str | None = None
+    protocol_version: str | None = None
+    """What the producer declared on this run; None means a producer from before versioning (VER-1)."""
+    result: Any = UNSET
+    """The run's return value; UNSET when it gave none."""
+    error: RunErrorEvent | None = None
+    """The producer's own RUN_ERROR; a refused stream is `Reducer.error` (RUN-21)."""
+    usage: tuple[TokenUsage, ...] = ()
+    interrupts: tuple[Interrupt, ...] = ()
+    """What the next run has to answer; empty unless the run was interrupted (INT-1, OPEN-15)."""
+    pending_tool_calls: tuple[str, ...] = ()
+    """Ids of the calls that wait for a result, in order (FT-2, FT-3)."""
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs from an earlier version; ids in the order in which they last changed. `Reducer.changes` makes it."""
+
+    version: int
+    """The version these changes lead to: `since` for the next call."""
+    changed: tuple[str, ...] = ()
+    """Ids of messages that were there and differ now."""
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    reordered: bool = False
+    """Messages that were there stand in another order."""
+    calls: tuple[str, ...] = ()
+    """Ids of tool calls that are new or differ."""
+    state: bool = False
+    run: bool = False
+    """The status, or something that `Reducer.run` shows."""
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.changed or self.added or self.removed or self.reordered or self.calls or self.state or self.run
+        )
+
+
+class ToolCallView:
+    """One tool call, as it is at each read. Reading costs what arrived since the last read."""
+
+    __slots__ = ("_entry", "_reducer", "id")
+
+    def __init__(self, reducer: Reducer, entry: CallEntry) -> None:
+        self._reducer = reducer
+        self._entry = entry
+        self.id = entry.id
+
+    def __repr__(self) -> str:
+        return f"<ToolCallView {self.id!r} {self.name}({self.arguments!r}){'' if self.complete else ' ...'}>"
+
+    @property
+    def name(self) -> str:
+        """The tool's name; `""` when the call was never properly opened (lenient), and then nobody may run it."""
+        return self._now().name
+
+    @property
+    def message_id(self) -> str:
+        """Id of the assistant message that holds the call."""
+        return self._now().holder.id
+
+    @property
+    def arguments(self) -> str:
+        """The argument text so far, as it was streamed; never repaired."""
+        return self._now().text or ""
+
+    @property
+    def args(self) -> Any:
+        """The value of the arguments so far: what is certain of an open call (it grows in place, so copy what you keep),
+        the whole of a closed one, `{}` for a closed call without text. UNSET while there is no value yet. Good for
+        display; for execution `valid` has to be true as well.
+        """
+        return self._read().value
+
+    @property
+    def complete(self) -> bool:
+        """Whether the call has ended; only then may its arguments be used (TOOL-4)."""
+        return self._now().complete
+
+    @property
+    def valid(self) -> bool:
+        """Whether the call is complete and its text is empty or one JSON document."""
+        return self.complete and self._read().fault is None
+
+    @property
+    def error(self) -> JsonFault | None:
+        """Why the text is no JSON, as soon as that is certain; None otherwise."""
+        return self._read().fault
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the call's events carried, merged (META-2)."""
+        metadata = self._now().metadata
+        return {} if metadata is UNSET else metadata
+
+    @property
+    def encrypted_value(self) -> str | UnsetType:
+        """An opaque artefact of the producer (REAS-8)."""
+        return self._now().encrypted_value
+
+    @property
+    def result(self) -> ToolMessage | None:
+        """The first tool message that answers this call."""
+        return self._reducer._result_of(self.id)
+
+    def _now(self) -> CallEntry:
+        self._entry = self._reducer._settled_call(self.id) or self._entry
+        return self._entry
+
+    def _read(self) -> Arguments:
+        entry = self._now()
+        if entry.reading is None:
+            entry.reading = Arguments()
+        entry.reading.read(entry.text or "", complete=entry.complete, broken=entry.broken)
+        return entry.reading
+
+
+class ToolCalls(Mapping[str, ToolCallView]):
+    """All tool calls of the conversation by id, in the order in which they were made. A live view."""
+
+    __slots__ = ("_reducer",)
+
+    def __init__(self, reducer: Reducer) -> None:
+        self._reducer = reducer
+
+    def __getitem__(self, id: str) -> ToolCallView:
+        entry = self._reducer._settled_call(id)
+        if entry is None:
+            raise KeyError(id)
+        return ToolCallView(self._reducer, entry)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._reducer._call_ids())
+
+    def __len__(self) -> int:
+        return len(self._reducer._call_ids())
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._reducer._call_ids()
+
+    def __repr__(self) -> str:
+        return f"<ToolCalls {list(self)!r}>"
