@@ -6,6 +6,7 @@ from agui_core.wire.batch import Batch
 from agui_core.wire.boundary import Boundary
 from agui_core.wire.decode import Decoder, decode
 from agui_core.wire.encode import encode, to_wire
+from agui_core.wire.enforce import validate
 from agui_core.wire.lines import JSONLinesDecoder
 from agui_core.wire.reading import cut
 from agui_core.wire.sse import SSEDecoder, encode_sse
@@ -23,4 +24,5 @@ __all__ = [
     "encode",
     "encode_sse",
     "to_wire",
+    "validate",
 ]

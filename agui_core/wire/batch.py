@@ -46,8 +46,7 @@ class Batch:
 
 def join(payloads: list[bytes]) -> Batch:
     """A batch of payloads that are already apart."""
-    batch = Batch(SEPARATOR.join(payloads), len(payloads), b"", lambda _: payloads)
-    return batch
+    return Batch(SEPARATOR.join(payloads), len(payloads), b"", lambda _: payloads)
 
 
 def decode_joined(decoder: msgspec.json.Decoder[Any], text: bytes, count: int) -> list[Any] | None:

@@ -1,8 +1,8 @@
 """The compatibility boundary: shapes that older peers really send become today's before anything is judged (PROC-2).
 
-Three things, always on: a short list of nulls becomes absent fields (OPEN-20), the `THINKING_*` events of 0.x become the
-reasoning family (OLD-1), and legacy `binary` content parts become media parts (OLD-2). What is malformed is handed on as
-it is, so that enforcement can refuse it (VER-9). Works in place on dicts that belong to the caller alone.
+Three things, always on: a short list of nulls becomes absent fields (OPEN-20), the `THINKING_*` events of 0.x become
+the reasoning family (OLD-1), and legacy `binary` content parts become media parts (OLD-2). What is malformed is handed
+on as it is, so that enforcement can refuse it (VER-9). Works in place on dicts that belong to the caller alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from agui_core.wire.values import Path, pointer
 
-__all__ = ["Boundary", "Warn", "translate", "upgrade_message"]
+__all__ = ["TRANSLATED", "Boundary", "Warn", "concerns", "translate", "upgrade_input", "upgrade_message"]
 
 Warn: TypeAlias = Callable[[str, str, Path], object]
 """Takes a rule, a message and the path concerned."""
@@ -42,14 +42,25 @@ class Boundary(msgspec.Struct):
         return f"{self.run_id}:reasoning:{self.invented}"
 
 
+def concerns(event: _Object) -> bool:
+    """Whether `translate` may have something to do: a quick check that spares most events the call."""
+    kind = event.get("type")
+    return (type(kind) is str and kind in _HANDLERS) or event.get("rawEvent", False) is None
+
+
 def translate(event: _Object, boundary: Boundary, warn: Warn) -> None:
-    """Bring one event up to date, in place. Costs one look-up for an event that needs nothing."""
-    if "rawEvent" in event:
-        _forgive(event, "rawEvent", (), warn)
+    """Bring one event up to date, in place."""
+    _forgive(event, "rawEvent", (), warn)
     kind = event.get("type")
     handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
     if handler is not None:
         handler(event, boundary, warn)
+
+
+def upgrade_input(value: _Object, warn: Warn) -> None:
+    """The same for a run input or a message by itself, in place."""
+    _run_input(value, (), warn)
+    upgrade_message(value, (), warn)
 
 
 def upgrade_message(message: Any, path: Path, warn: Warn) -> None:
@@ -129,14 +140,16 @@ def _inbound_messages(holder: _Object, path: Path, warn: Warn) -> None:
 def _run_started(event: _Object, boundary: Boundary, warn: Warn) -> None:
     if isinstance(event.get("runId"), str):
         boundary.run_id = event["runId"]
-    run_input = event.get("input")
-    if not isinstance(run_input, dict):
-        return
-    _forgive(run_input, "forwardedProps", ("input",), warn)
+    if isinstance(event.get("input"), dict):
+        _run_input(event["input"], ("input",), warn)
+
+
+def _run_input(run_input: _Object, path: Path, warn: Warn) -> None:
+    _forgive(run_input, "forwardedProps", path, warn)
     for name, member in (("tools", "parameters"), ("resume", "payload")):
         for index, element in _elements(run_input, name):
-            _forgive(element, member, ("input", name, index), warn)
-    _inbound_messages(run_input, ("input",), warn)
+            _forgive(element, member, (*path, name, index), warn)
+    _inbound_messages(run_input, path, warn)
 
 
 def _messages_snapshot(event: _Object, boundary: Boundary, warn: Warn) -> None:
@@ -208,3 +221,6 @@ _HANDLERS: dict[str, Callable[[_Object, Boundary, Warn], None]] = {
     "THINKING_TEXT_MESSAGE_CONTENT": _thinking_text_content,
     "THINKING_TEXT_MESSAGE_END": _thinking_text_end,
 }
+
+TRANSLATED = frozenset(_HANDLERS)
+"""The types that the boundary has business with, whatever their members."""

@@ -1,4 +1,4 @@
-"""The objects of the official `ag_ui.core` package as plain dicts, without importing it, pydantic, or a JSON round trip.
+"""The objects of the official `ag_ui.core` package as plain dicts, without importing it and without a JSON round trip.
 
 They are known by what they have: a class attribute `model_fields`. `None` in an optional field means absent there (the
 package has no other way to say it); `None` in a required field, and inside open data, is `null`.

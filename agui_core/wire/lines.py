@@ -12,13 +12,21 @@ __all__ = ["JSONLinesDecoder"]
 
 
 def _payloads(region: bytes) -> list[bytes]:
-    return [line for raw in region.split(b"\n") if (line := raw.strip(b" \t\r"))]
+    if b"\r" in region:
+        region = region.replace(b"\r\n", b"\n").removesuffix(b"\r")
+    return [line for line in region.split(b"\n") if line and not line.isspace()]
 
 
 class JSONLinesDecoder(RecordReader):
     """Bytes cut anywhere become JSON payloads, one per line, in linear time; `limit` bounds the bytes of a line."""
 
     __slots__ = ()
+
+    def copy(self) -> JSONLinesDecoder:
+        """An independent decoder that holds the same."""
+        twin = JSONLinesDecoder(self._limit)
+        twin.resume(self.pause())
+        return twin
 
     def close(self) -> list[bytes]:
         """The last line, when it has no line end and is not blank. Raises what `feed` held back."""

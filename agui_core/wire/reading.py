@@ -7,15 +7,18 @@ time in proportion to its length. What is held is bounded by `limit`.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Self, TypeAlias
+
+import msgspec
 
 from agui_core.errors import LimitExceeded
 from agui_core.limits import Limits
 from agui_core.wire.batch import Batch
 
-__all__ = ["Bytes", "RecordReader", "cut"]
+__all__ = ["Bytes", "Held", "RecordReader", "cut"]
 
 Bytes: TypeAlias = bytes | bytearray | memoryview | str
 
@@ -41,6 +44,17 @@ def _as_bytes(data: Bytes) -> bytes:
         # A lone surrogate in a text can only stand inside a JSON string, where its escape means the same.
         return data.encode("utf-8", "backslashreplace")
     return bytes(data)
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a reader holds between two reads: the beginning of a record, and where it stands in the framing."""
+
+    text: bytes = b""
+    head: bytes | None = b""
+    """The beginning of a byte order mark; None when the stream's start was passed."""
+    after_cr: bool = False
+    after_lf: bool = False
+    refused: bool = False
 
 
 class RecordReader(ABC):
@@ -75,10 +89,27 @@ class RecordReader(ABC):
             self.check()
         return batch
 
+    def copy(self) -> Self:
+        """An independent reader in the same state."""
+        twin = copy.copy(self)
+        twin._held = list(self._held)
+        return twin
+
     def check(self) -> None:
         """Raise what `feed` or `take` held back so that the records before it could be handed out."""
         if self._error is not None:
             raise self._error
+
+    def pause(self) -> Held:
+        """What the reader holds, for another one to `resume` with."""
+        return Held(text=b"".join(self._held), head=self._head, refused=self._error is not None)
+
+    def resume(self, held: Held) -> None:
+        """Go on where another reader paused."""
+        self._head = held.head
+        self._hold(held.text)
+        if held.refused:
+            self._refuse()
 
     @abstractmethod
     def _complete(self, text: bytes) -> Batch | None:

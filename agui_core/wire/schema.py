@@ -20,7 +20,7 @@ from agui_core.wire.values import Malformed, Path, describe, pointer
 __all__ = ["Court", "Node", "Unrecognised", "node_of"]
 
 _FIELD_RULES = {"timestamp": "EVT-3", "metadata": "META-1", "interrupts": "INT-1"}
-_MINIMUM_ITEMS = {(InterruptOutcome, "interrupts"): 1}
+_MINIMUM_ITEMS: dict[tuple[type[msgspec.Struct], str], int] = {(InterruptOutcome, "interrupts"): 1}
 
 
 class Unrecognised:
@@ -217,8 +217,8 @@ class _Patch(Node):
                 raise Malformed(f"({op}) lacks its `{member}`", rule=self.rule, path=path)
             if member != "value" and not is_pointer(operation[member]):
                 raise Malformed(
-                    f"must be a JSON Pointer (empty, or tokens each behind a slash, with ~0 and ~1 as the only escapes),"
-                    f" but is {describe(operation[member])}",
+                    "must be a JSON Pointer (empty, or tokens each behind a slash, with ~0 and ~1 as the only "
+                    f"escapes), but is {describe(operation[member])}",
                     rule=self.rule,
                     path=(*path, member),
                 )

@@ -1,7 +1,7 @@
 """Server-sent events: the reader of `text/event-stream` bytes, and the encoder of one event.
 
-A conforming producer writes `data: <json>`, LF, LF. Between two such blocks stands a byte sequence that no JSON text can
-hold, so a read is taken apart, or joined for the decoder, by one replacement. Only when something else is left over
+A conforming producer writes `data: <json>`, LF, LF. Between two such blocks stands a byte sequence that no JSON text
+can hold, so a read is taken apart, or joined for the decoder, by one replacement. Only when something else is left over
 (comments, other fields, data of several lines) are the unusual pieces, and only they, read line by line. CR and CRLF
 become LF first, also when a CRLF is cut in two. U+2028 and its like are no line ends.
 """
@@ -14,7 +14,7 @@ from agui_core.limits import Limits
 from agui_core.protocol.events import Event
 from agui_core.wire.batch import SEPARATOR, Batch, join
 from agui_core.wire.encode import encode
-from agui_core.wire.reading import RecordReader
+from agui_core.wire.reading import Held, RecordReader
 
 __all__ = ["SSEDecoder", "encode_sse"]
 
@@ -27,7 +27,7 @@ def encode_sse(event: Event | msgspec.Struct) -> bytes:
     return b"data: %b\n\n" % encode(event)
 
 
-def _block_payload(block: bytes) -> bytes | None:
+def _payload(block: bytes) -> bytes | None:
     """The data of one block, its lines joined with LF (SSE-4); None when it has none and so dispatches nothing."""
     values: list[bytes] = []
     for line in block.split(b"\n"):
@@ -43,15 +43,16 @@ def _payloads(region: bytes) -> list[bytes]:
     payloads: list[bytes] = []
     first, *pieces = (b"\n\n" + region).split(_NEXT)
     for block in first.split(b"\n\n"):
-        payload = _block_payload(block)
+        payload = _payload(block)
         if payload is not None:
             payloads.append(payload)
     for piece in pieces:
-        if b"\n" not in piece:
-            payloads.append(piece)
+        line, _, rest = piece.partition(b"\n")
+        if not rest or (rest.startswith(b"\n:") and rest.rfind(b"\n") == 0):
+            payloads.append(line)  # one line of data, with at most one comment behind it
             continue
         for block in (_FIELD + piece).split(b"\n\n"):
-            payload = _block_payload(block)
+            payload = _payload(block)
             if payload is not None:
                 payloads.append(payload)
     return payloads
@@ -69,6 +70,21 @@ class SSEDecoder(RecordReader):
         super().__init__(limit)
         self._after_cr = False
         self._after_lf = False
+
+    def copy(self) -> SSEDecoder:
+        """An independent decoder that holds the same."""
+        twin = SSEDecoder(self._limit)
+        twin.resume(self.pause())
+        return twin
+
+    def pause(self) -> Held:
+        """What the decoder holds, for another one to `resume` with."""
+        return msgspec.structs.replace(super().pause(), after_cr=self._after_cr, after_lf=self._after_lf)
+
+    def resume(self, held: Held) -> None:
+        """Go on where another decoder paused."""
+        super().resume(held)
+        self._after_cr, self._after_lf = held.after_cr, held.after_lf
 
     def close(self) -> list[bytes]:
         """Nothing: a last block without its blank line is discarded (SSE-12). Raises what `feed` held back."""

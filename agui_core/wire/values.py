@@ -16,7 +16,17 @@ from agui_core.errors import LimitExceeded
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.events import EVENT_TYPES, Event
 
-__all__ = ["Copier", "Malformed", "Path", "check_nesting", "describe", "paired", "pointer", "too_deep"]
+__all__ = [
+    "Copier",
+    "Malformed",
+    "Path",
+    "check_nesting",
+    "describe",
+    "nesting_exceeded",
+    "paired",
+    "pointer",
+    "too_deep",
+]
 
 Path = tuple[str | int, ...]
 
@@ -24,7 +34,7 @@ _LEAVES = frozenset({str, int, float, bool, type(None), type(UNSET)})
 _BITS = 14_280  # the bits of 4,300 decimal digits, beyond which CPython refuses to read or write an integer
 
 
-class Malformed(Exception):  # noqa: N818: a verdict, turned into a ProtocolError or a warning by whoever asked
+class Malformed(Exception):
     """A known place holds a value that the protocol refuses (PROC-7), at `path`."""
 
     def __init__(self, problem: str, *, rule: str = "PROC-7", path: Path = ()) -> None:
@@ -33,8 +43,12 @@ class Malformed(Exception):  # noqa: N818: a verdict, turned into a ProtocolErro
         self.rule = rule
         self.path = path
 
+    def about(self, whole: str) -> str:
+        """The verdict as a sentence; `whole` is what to call the value itself."""
+        return f"`{pointer(self.path)}` {self.problem}" if self.path else f"{whole} {self.problem}"
+
     def __str__(self) -> str:
-        return f"`{pointer(self.path)}` {self.problem}" if self.path else f"the event {self.problem}"
+        return self.about("the event")
 
 
 def pointer(path: Iterable[str | int]) -> str:
@@ -81,6 +95,7 @@ def too_deep(value: object, limit: int) -> bool:
 
 
 def nesting_exceeded(limit: int) -> LimitExceeded:
+    """The error of a value that is nested too deeply."""
     return LimitExceeded(
         f"a value is nested more than {limit} deep; raise Limits.nesting if the source is trusted", limit="nesting"
     )
@@ -132,7 +147,7 @@ class Copier:
     def _copy(self, value: object, room: int) -> Any:
         kind = type(value)
         if kind is str:
-            return value if value.isascii() else self._text(value)  # type: ignore[attr-defined]
+            return self._text(value)  # type: ignore[arg-type]
         if value is None or kind is bool:
             return value
         if isinstance(value, dict | list | tuple):
@@ -148,7 +163,7 @@ class Copier:
             if not isinstance(key, str):
                 raise self._malformed(f"has the key {key!r:.40}, which is no string")
             path.append(key)
-            copy[key if type(key) is str and key.isascii() else self._text(key)] = self._copy(item, room)
+            copy[self._text(key)] = self._copy(item, room)
             path.pop()
         return copy
 
@@ -175,6 +190,8 @@ class Copier:
         raise self._malformed(f"is a {type(value).__name__}, which is no JSON value")
 
     def _text(self, value: str) -> str:
+        if value.isascii() and type(value) is str:
+            return value
         value = str.__str__(value)
         try:
             value.encode()
