@@ -8,7 +8,9 @@ __all__ = ["Limits"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds that hold in every policy; exceeding one raises `LimitExceeded`, which names it (`warnings` never raises)."""
+    """Bounds that hold in every policy; exceeding one raises `LimitExceeded`, which names it (`warnings` never
+    raises).
+    """
 
     event_bytes: int = 16 * 1024 * 1024
     """Bytes of one event, and of one line or block before it is complete."""

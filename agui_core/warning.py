@@ -72,6 +72,11 @@ class WarningLog:
                 rule=rule, message=entry.message, index=entry.index, type=type, path=path, count=entry.count
             )
 
+    def absorb(self, other: WarningLog) -> None:
+        """Take over what another log holds."""
+        for key, entry in other._entries.items():
+            self._entries.setdefault(key, entry)
+
     def copy(self, listener: Callable[[ProtocolWarning], object] | None = None) -> WarningLog:
         """An independent log with the same entries."""
         log = WarningLog(self._limit, listener)

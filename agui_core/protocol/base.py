@@ -32,7 +32,9 @@ Metadata: TypeAlias = dict[str, Any]
 class WireStruct(
     Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False
 ):
-    """The configuration of every wire shape. `kw_only` is not inherited by msgspec, and type checkers want `frozen`, so each class repeats both."""
+    """The configuration of every wire shape. `kw_only` is not inherited by msgspec, and type checkers want `frozen`,
+    so each class repeats both.
+    """
 
 
 class TypedStruct(WireStruct, frozen=True, kw_only=True, tag_field="type"):

@@ -123,17 +123,20 @@ class State:
     """What may come next.
 
     `match(text, position)` always matches. `expects` says in words what must come. `in_string`: the text is between
-    quotes. `has_slot`: the key or the index of the value now growing is known. `ended` is the state after the string
+    quotes, `plain` whether a delta may be appended to it without more ado. `has_slot`: the key or the index of the value now growing is known. `ended` is the state after the string
     that this one is in, or itself; `steps` are what the parser does for each group.
     """
 
-    __slots__ = ("ended", "expects", "has_slot", "in_string", "match", "steps")
+    __slots__ = ("ended", "expects", "has_slot", "in_string", "match", "plain", "steps")
 
-    def __init__(self, expects: str, pattern: str, *, ended: State | None = None, has_slot: bool = False) -> None:
+    def __init__(
+        self, expects: str, pattern: str, *, ended: State | None = None, plain: bool = False, has_slot: bool = False
+    ) -> None:
         self.match = cast("Callable[[str, int], Match]", re.compile(pattern).match)
         self.expects = expects
         self.ended = ended or self
         self.in_string = ended is not None
+        self.plain = plain
         self.has_slot = has_slot
         self.steps: Mapping[int, Callable[[Any, Match], State]] = {}
 
@@ -158,12 +161,14 @@ class Kind:
         self.value = value
         self.comma = comma or value
         self.after = after
-        self.string = State("the end of a string", f'({_RUN})(?:"(){rest}|)', ended=after, has_slot=True)
+        self.string = State(
+            "the end of a string", f'({_RUN})(?:"(){rest}|)', ended=after, plain=closer != "", has_slot=True
+        )
         self.number_ends = frozenset(" \t\n\r" + ("," + closer if closer else ""))
 
 
 AFTER_KEY = State("':'", f"(){_absent(5)}{_AFTER_KEY}", has_slot=True)
-IN_KEY = State("the end of a key", f'({_RUN})(?:"(){_absent(4)}{_AFTER_KEY}|)', ended=AFTER_KEY)
+IN_KEY = State("the end of a key", f'({_RUN})(?:"(){_absent(4)}{_AFTER_KEY}|)', ended=AFTER_KEY, plain=True)
 
 ROOT = Kind(
     "",

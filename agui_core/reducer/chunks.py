@@ -2,7 +2,8 @@
 
 A *lane* is the parent agent (key `None`) or one `subagentRunId`; it holds at most one open chunk stream. `plan` says
 what an event expands to without changing anything, `commit` makes a plan's effect on the lanes come true, so that a
-refused event leaves no trace. Both cost O(1) per event, O(lanes) for what closes all lanes and for chunks without an id.
+refused event leaves no trace. Both cost O(1) per event, O(lanes) for what closes all lanes and for chunks without an
+id.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Clean events for whoever passes them on: boundary, middleware, enforcement, expansion and verification, nothing else.
 
-For gateways and stores: memory does not grow with the text. What comes out is what a reducer would apply, in that order.
+For gateways and stores: memory does not grow with the text. What comes out is what a reducer would apply, in that
+order.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Conformer:
         return tuple(self._log)
 
     def feed(self, event: object) -> list[e.Event]:
-        """The accepted events that one event amounts to: none, itself, or several for a chunk. Takes what `Reducer.apply`
-        takes and raises what it raises; after an error every later call raises the same one.
+        """The accepted events that one event amounts to: none, itself, or several for a chunk. Takes what
+        `Reducer.apply` takes and raises what it raises; after an error every later call raises the same one.
         """
         if not self._middleware:
             return self._accept(self._decoder.to_event, event)

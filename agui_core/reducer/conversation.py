@@ -1,12 +1,13 @@
 """The messages while they grow: found by id, kept in order, handed out frozen, and cheap to read again.
 
-Costs. Appending a piece of text: O(1), amortised. Placing a tool message behind its call: O(1). A read rebuilds the messages
-that changed since the last read and copies one pointer per message (and one per sibling call of a changed call); only a
-read after a message was placed in the middle, or dropped, walks all messages once. Text is kept as one string that grows
-in place while nobody holds an older one, so reading after every piece does not copy the text each time.
+Costs. Appending a piece of text: O(1), amortised. Placing a tool message behind its call: O(1). A read rebuilds the
+messages that changed since the last read and copies one pointer per message (and one per sibling call of a changed
+call); only a read after a message was placed in the middle, or dropped, walks all messages once. Text is kept as one
+string that grows in place while nobody holds an older one, so reading after every piece does not copy the text each
+time.
 
-Order is kept as *blocks*: a message that is no tool message, with the tool messages that directly follow it. So placing a
-result behind its call's message "and any tool messages that already follow it" (TOOL-7) is an append.
+Order is kept as *blocks*: a message that is no tool message, with the tool messages that directly follow it. So
+placing a result behind its call's message "and any tool messages that already follow it" (TOOL-7) is an append.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From decoded events to accepted ones: chunk expansion, sequence checking, halves of characters, and lenient repairs.
 
-`Gate.admit` takes one event and returns the *steps* that it amounts to: expanded, verified events, each with the open item
-that it concerns. Either all of them are accepted or the event is refused and nothing changed. In the lenient policy nothing
-is refused: the event is repaired as `repair.py` says, or skipped, with a warning.
+`Gate.admit` takes one event and returns the *steps* that it amounts to: expanded, verified events, each with the open
+item that it concerns. Either all of them are accepted or the event is refused and nothing changed. In the lenient
+policy nothing is refused: the event is repaired as `repair.py` says, or skipped, with a warning.
 """
 
 from __future__ import annotations

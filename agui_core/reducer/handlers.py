@@ -1,7 +1,8 @@
-"""What each accepted event does to messages and state: plain functions in tables by event type (protocol sections 8 to 14).
+"""What each accepted event does to messages and state: plain functions in tables by event type (protocol sections 8 to
+14).
 
-An event is *prepared* before it is applied: `PREPARE` holds what can fail, which is limits and patches, so that an event is
-refused before anything of it was applied. `APPLY` cannot fail. Both expect what the gate accepted.
+An event is *prepared* before it is applied: `PREPARE` holds what can fail, which is limits and patches, so that an
+event is refused before anything of it was applied. `APPLY` cannot fail. Both expect what the gate accepted.
 """
 
 from __future__ import annotations

@@ -83,7 +83,6 @@ class PartialJson:
         "_depth_limit",
         "_growing",
         "_held",
-        "_key",
         "_kind",
         "_name",
         "_number",
@@ -108,8 +107,7 @@ class PartialJson:
         # For each container that is not innermost: itself, where its open child sits in it, and its kind.
         self._stack: list[tuple[Any, Any, Kind]] = []
         self._state: State = ROOT.value
-        self._key = ""
-        # The string now growing is `_growing[_slot]`; a growing key has a place of its own.
+        # The string now growing is `_growing[_slot]`. A key grows in a list of its own, and stays there for its value.
         self._growing: Any = None
         self._slot: Any = 0
         self._name = [""]
@@ -215,8 +213,6 @@ class PartialJson:
                         growing[slot] = None  # as in feed
                         grown += _decode_string(f'"{run}"') if "\\" in run else run
                         growing[slot] = grown
-                    if step > RUN and state is IN_KEY:
-                        self._key = self._name[0]
                 if step > RUN_END:
                     state = state.steps[step](self, found)
                 elif step == RUN_END:
@@ -235,10 +231,10 @@ class PartialJson:
             self.error = JsonFault(self._seen + refused.offset, refused.reason)
             return
         self._state = state
-        self._seen += size
-        if state.in_string and self._stack and not self._held:
+        if state.plain and not self._held:
             self._plain = growing = self._growing
-            self._seen -= len(growing[self._slot])
+            size -= len(growing[self._slot])
+        self._seen += size
 
     def _take_escapes(self, text: str) -> bool:
         """Append the delta if it is string through and through, with whole escapes; quick to give up."""
@@ -264,14 +260,14 @@ class PartialJson:
 
     def _store(self, value: Any) -> None:
         if self._kind is OBJECT:
-            self._top[self._key] = value
+            self._top[self._name[0]] = value
         else:
             self._top.append(value)
 
     def _open_slot(self) -> str | int:
         """Where in the innermost container the value now growing is, or will be."""
         if self._kind is OBJECT:
-            return self._key
+            return self._name[0]
         return len(self._top) - self._state.in_string
 
     def _grow(self, text: str) -> None:
@@ -301,7 +297,9 @@ class PartialJson:
 
     def _take_in_string(self, text: str, position: int, character: str) -> int:
         if character == "\\":
-            end = escape_end(text, position)
+            end = position + 1
+            if end != len(text):
+                end = escape_end(text, position)
             if end == len(text):
                 self._held = text[position:]
                 return end
@@ -414,9 +412,10 @@ def _open(parser: PartialJson, slot: str | int, kind: Kind, position: int) -> St
 
 
 def _begin_key(parser: PartialJson, found: Match, group: int) -> State:
-    parser._name[0] = _text_of(found, group)
-    parser._growing = parser._name
+    run = found[group]
+    parser._growing = name = parser._name
     parser._slot = 0
+    name[0] = _decode_string(f'"{run}"') if "\\" in run else run
     return IN_KEY
 
 
@@ -474,10 +473,10 @@ def _item_first_key(parser: PartialJson, found: Match) -> State:
 def _take_name(parser: PartialJson, found: Match) -> str:
     name: str | None = found[Member.KEY]
     if name is None:
-        return parser._key
+        return parser._name[0]
     if "\\" in name:
         name = _decode_string(f'"{name}"')
-    parser._key = name
+    parser._name[0] = name
     return name
 
 

@@ -28,7 +28,9 @@ _encode = msgspec.json.encode
 def reconcile(
     conversation: Conversation, messages: tuple[m.Message, ...], *, lenient: bool
 ) -> tuple[list[MessageEntry], list[Finding]]:
-    """The entries after the snapshot, in order, and what is odd about it. The conversation is settled; nothing changes."""
+    """The entries after the snapshot, in order, and what is odd about it. The conversation is settled; nothing
+    changes.
+    """
     findings: list[Finding] = []
     messages = _clean_calls(conversation, messages, findings, lenient=lenient)
     roles = {message.role for message in messages}
@@ -48,10 +50,10 @@ def reconcile(
         identity = _identity(entry.base)
         if identity not in last and entry.id in renamed:
             identity = renamed.pop(entry.id)
-        message = last.get(identity)  # type: ignore[assignment]
-        if message is not None:
+        restated = last.get(identity)
+        if restated is not None:
             if identity not in used:
-                entries.append(_restated(entry, message, conversation.limits))
+                entries.append(_restated(entry, restated, conversation.limits))
             used.add(identity)
         elif entry.role in kept_roles:
             entries.append(entry)

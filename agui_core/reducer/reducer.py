@@ -22,6 +22,7 @@ from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer.conversation import CallEntry, Conversation, Entry, MessageEntry
 from agui_core.reducer.gate import CONTENT, Gate
 from agui_core.reducer.handlers import APPLY, PREPARE
+from agui_core.reducer.inputs import as_input, as_messages
 from agui_core.reducer.json_patch import Document
 from agui_core.reducer.sequence import Open
 from agui_core.reducer.views import Changes, Run, ToolCalls
@@ -36,8 +37,8 @@ Status: TypeAlias = Literal[
     "idle", "running", "finished", "interrupted", "cancelled", "failed", "truncated", "rejected"
 ]
 Middleware: TypeAlias = Callable[[Iterator[dict[str, Any]]], Iterable[dict[str, Any]]]
-"""Sees decoded wire events before they are judged (PROC-3). A reducer calls it once per event, so what it remembers from
-one event to the next belongs into an object or a closure, not into local variables."""
+"""Sees decoded wire events before they are judged (PROC-3). A reducer calls it once per event, so what it remembers
+from one event to the next belongs into an object or a closure, not into local variables."""
 
 Hot: TypeAlias = tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]
 
@@ -117,8 +118,8 @@ class Reducer:
         self._measured = 0
         self._other = 0
         self._since = 0
-        for message in messages:
-            self._conversation.append(self._decoder.to_shape(message, Message))
+        for message in as_messages(messages, limits, self._log):
+            self._conversation.append(message)
         self._conversation.touched.clear()
         for entry in self._conversation.entries():
             entry.touched = False
@@ -126,9 +127,11 @@ class Reducer:
     @classmethod
     def from_input(cls, run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object, **options: Any) -> Reducer:
         """A reducer that starts from a run input: a struct, a wire dict, JSON, or the official package's object."""
-        reducer = cls(**options)
-        parsed = reducer._decoder.to_shape(run_input, RunAgentInput)
+        limits = options.get("limits") or Limits()
+        log = WarningLog(limits.warnings)
+        parsed = as_input(run_input, limits, log)
         reducer = cls(messages=parsed.messages, state=parsed.state, **options)
+        reducer._log.absorb(log)
         reducer._gate.assumed = (parsed.thread_id, parsed.run_id)
         return reducer
 
@@ -199,15 +202,14 @@ class Reducer:
         """
         if self._status == "running":
             raise AGUIError("a message can be added before or after a run, not while one is going on")
-        made = self._decoder.to_shape(message, Message)
-        if isinstance(made, ToolMessage):
-            self._conversation.place_result(made)
-            if made.tool_call_id not in self._answered:
+        for made in as_messages((message,), self._limits, self._log):
+            if isinstance(made, ToolMessage):
+                self._conversation.place_result(made)
                 self._answered.add(made.tool_call_id)
                 self._run_version = self._now + 1
-        else:
-            self._conversation.append(made)
-        self._changes += 1
+            else:
+                self._conversation.append(made)
+            self._changes += 1
 
     def renew(self) -> Reducer:
         """An idle reducer with the same messages, state and version: the thread goes on, say after a refusal."""

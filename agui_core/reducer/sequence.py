@@ -13,9 +13,9 @@ whether a run is active costs nothing to ask.
 The lenient policy knows two more, for events that come after a run's end: `finished+` and `failed+` take all that a
 running run takes, but none of its ends.
 
-An open item is an `Open`: it proves that the item is open and who owns it. One dictionary look-up by id verifies an event;
-nothing here grows with the text or with what came before, save for the owners of this run's items, which the limits bound.
-Expects expanded events (section 11).
+An open item is an `Open`: it proves that the item is open and who owns it. One dictionary look-up by id verifies an
+event; nothing here grows with the text or with what came before, save for the owners of this run's items, which the
+limits bound. Expects expanded events (section 11).
 """
 
 from __future__ import annotations

@@ -92,9 +92,9 @@ class ToolCallView:
 
     @property
     def args(self) -> Any:
-        """The value of the arguments so far: what is certain of an open call (it grows in place, so copy what you keep),
-        the whole of a closed one, `{}` for a closed call without text. UNSET while there is no value yet. Good for
-        display; for execution `valid` has to be true as well.
+        """The value of the arguments so far: what is certain of an open call (it grows in place, so copy what you
+        keep), the whole of a closed one, `{}` for a closed call without text. UNSET while there is no value yet. Good
+        for display; for execution `valid` has to be true as well.
         """
         return self._read().value
 
