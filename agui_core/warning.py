@@ -10,7 +10,7 @@ __all__ = ["ProtocolWarning", "WarningLog"]
 
 
 class ProtocolWarning(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of deviation. Equal (rule, type, path) count up; `message` and `index` are those of the first."""
+    """One kind of deviation. What differs only in `message` and `index` counts up, and these are those of the first."""
 
     rule: str
     message: str
@@ -21,6 +21,8 @@ class ProtocolWarning(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     """JSON Pointer into the event, `""` for the whole of it."""
     count: int = 1
+    refused: bool = False
+    """Whether the strict policy refuses the stream for it, so that it was repaired or skipped under the lenient one."""
 
     def __str__(self) -> str:
         where = "" if self.index is None else f"event {self.index}" + (f" ({self.type})" if self.type else "") + ": "
@@ -45,16 +47,24 @@ class WarningLog:
     def __init__(self, limit: int = 1_000, listener: Callable[[ProtocolWarning], object] | None = None) -> None:
         self._limit = limit
         self._listener = listener
-        self._entries: dict[tuple[str, str | None, str], _Entry] = {}
+        self._entries: dict[tuple[str, str | None, str, bool], _Entry] = {}
         self.dropped = 0
 
     def add(
-        self, rule: str, message: str, *, index: int | None = None, type: str | None = None, path: str = ""
+        self,
+        rule: str,
+        message: str,
+        *,
+        index: int | None = None,
+        type: str | None = None,
+        path: str = "",
+        refused: bool = False,
     ) -> None:
         """Note one deviation."""
         if self._listener is not None:
-            self._listener(ProtocolWarning(rule=rule, message=message, index=index, type=type, path=path))
-        key = (rule, type, path)
+            warning = ProtocolWarning(rule=rule, message=message, index=index, type=type, path=path, refused=refused)
+            self._listener(warning)
+        key = (rule, type, path, refused)
         entry = self._entries.get(key)
         if entry is not None:
             entry.count += 1
@@ -67,9 +77,15 @@ class WarningLog:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[ProtocolWarning]:
-        for (rule, type, path), entry in self._entries.items():
+        for (rule, type, path, refused), entry in self._entries.items():
             yield ProtocolWarning(
-                rule=rule, message=entry.message, index=entry.index, type=type, path=path, count=entry.count
+                rule=rule,
+                message=entry.message,
+                index=entry.index,
+                type=type,
+                path=path,
+                count=entry.count,
+                refused=refused,
             )
 
     def absorb(self, other: WarningLog) -> None:

@@ -94,8 +94,8 @@ class Conformer:
         self._error = error
         return error
 
-    def _note(self, rule: str, type: str, message: str) -> None:
-        self._log.add(rule, message, index=self._index, type=type)
+    def _note(self, rule: str, type: str, message: str, *, refused: bool = False) -> None:
+        self._log.add(rule, message, index=self._index, type=type, refused=refused)
 
 
 def conform(

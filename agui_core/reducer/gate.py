@@ -90,10 +90,10 @@ class Gate:
     def _repair(self, event: e.Event, error: ProtocolError, repairs_left: int) -> list[Step]:
         repair = find_repair(self.sequence, self.expander, event, error, self.assumed) if repairs_left else None
         if repair is None:
-            self._note(error.rule, event.type, f"skipped: {error.message}")
+            self._note(error.rule, event.type, f"skipped: {error.message}", refused=True)
             return []
         how, events = repair
-        self._note(error.rule, event.type, f"{how}: {error.message}")
+        self._note(error.rule, event.type, f"{how}: {error.message}", refused=True)
         steps: list[Step] = []
         for replacement in events:
             steps += self._admit(replacement, repairs_left - 1)

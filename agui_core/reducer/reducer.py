@@ -75,6 +75,7 @@ class Reducer:
     `messages` and `state`: what the thread has already (structs or wire dicts; a state of None or nothing means `{}`).
     `policy`: `"strict"` refuses what the protocol forbids, `"lenient"` repairs or skips it. `on_event(event)` is called
     with each accepted, expanded event after it was applied; what it raises is reported in `warnings` and stops nothing.
+    `on_warning(warning)` is called with each single deviation as it occurs.
     """
 
     def __init__(
@@ -86,11 +87,12 @@ class Reducer:
         on_event: Callable[[e.Event], object] | None = None,
         *,
         middleware: Iterable[Middleware] = (),
+        on_warning: Callable[[ProtocolWarning], object] | None = None,
     ) -> None:
         if policy not in ("strict", "lenient"):
             raise ValueError(f'policy must be "strict" or "lenient", not {policy!r}')
         self._limits = limits = limits or Limits()
-        self._log = WarningLog(limits.warnings)
+        self._log = WarningLog(limits.warnings, on_warning)
         self._decoder = Decoder(self._log, policy=policy, limits=limits)
         self._gate = Gate(limits, self._note, lenient=policy == "lenient")
         self._conversation = Conversation(limits)
@@ -577,8 +579,8 @@ class Reducer:
 
     # --- for handlers and views -------------------------------------------------------------------------------------
 
-    def _note(self, rule: str, type: str, message: str) -> None:
-        self._log.add(rule, message, index=self._index, type=type)
+    def _note(self, rule: str, type: str, message: str, *, refused: bool = False) -> None:
+        self._log.add(rule, message, index=self._index, type=type, refused=refused)
 
     def _warn(self, rule: str, event: e.Event, message: str) -> None:
         self._log.add(rule, message, index=self._index - self._skew, type=event.type)

@@ -21,7 +21,7 @@ limits bound. Expects expanded events (section 11).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -36,8 +36,11 @@ from agui_core.reducer.chunks import Owner, name_owner
 
 __all__ = ["Note", "Open", "Sequence"]
 
-Note: TypeAlias = Callable[[str, str, str], object]
-"""Receives a producer's breach that rejects nothing: rule, event type, message."""
+
+class Note(Protocol):
+    """Receives a producer's breach that rejects nothing, or nothing under the lenient policy (then `refused`)."""
+
+    def __call__(self, rule: str, type: str, message: str, *, refused: bool = False) -> object: ...
 
 
 class Open(msgspec.Struct, eq=False):

@@ -323,7 +323,7 @@ class Decoder:
         except DecodeError as error:
             if self.policy == "strict":
                 raise _placed(error, index) from None
-            self._note(error.rule, f"{error.message}: it was skipped", "", None, index)
+            self._note(error.rule, f"{error.message}: it was skipped", "", None, index, refused=True)
         except LimitExceeded as error:
             raise _placed(error, index) from None
         else:
@@ -405,6 +405,8 @@ class Decoder:
         kind = surplus.kind
         try:
             judged = _SHAPES[kind].judge(obj, (), court)
+            for rule, message, path in court.forgiven:
+                self._note(rule, message, path, kind, index, refused=True)
             if isinstance(judged, Unrecognised):
                 self._note("PROC-9", f"{judged}: the event was dropped", "", kind, index)
                 return None
@@ -427,8 +429,10 @@ class Decoder:
 
     # Verdicts
 
-    def _note(self, rule: str, message: str, path: str, kind: str | None, index: int | None) -> None:
-        self.warnings.add(rule, message, index=index, type=kind, path=path)
+    def _note(
+        self, rule: str, message: str, path: str, kind: str | None, index: int | None, refused: bool = False
+    ) -> None:
+        self.warnings.add(rule, message, index=index, type=kind, path=path, refused=refused)
 
     def _note_surplus(self, surplus: _Surplus, index: int | None) -> None:
         for message, path in surplus.warnings:
@@ -438,7 +442,7 @@ class Decoder:
         """A malformed known value: fatal, or under `"lenient"` the end of this event only."""
         if self.policy == "strict":
             raise ProtocolError(verdict.about("the event"), rule=verdict.rule, index=index, type=kind) from None
-        self._note(verdict.rule, f"{verdict}: the event was skipped", pointer(verdict.path), kind, index)
+        self._note(verdict.rule, f"{verdict}: the event was skipped", pointer(verdict.path), kind, index, refused=True)
 
 
 def _placed(error: Any, index: int | None) -> Any:

@@ -39,15 +39,20 @@ class Unrecognised:
 class Court:
     """What one judgement has found so far. `lenient` forgives null in optional fields and malformed operations."""
 
-    __slots__ = ("lenient", "notes")
+    __slots__ = ("forgiven", "lenient", "notes")
 
     def __init__(self, lenient: bool = False) -> None:
         self.lenient = lenient
         self.notes: list[tuple[str, str, str]] = []
+        self.forgiven: list[tuple[str, str, str]] = []
 
     def note(self, rule: str, message: str, path: Path) -> None:
         """Remember a warning about `path`."""
         self.notes.append((rule, message, pointer(path)))
+
+    def forgive(self, rule: str, message: str, path: Path) -> None:
+        """Remember what would be refused, were this not lenient."""
+        self.forgiven.append((rule, message, pointer(path)))
 
 
 class Node(ABC):
@@ -196,7 +201,7 @@ class _Patch(Node):
             except Malformed as verdict:
                 if not court.lenient:
                     raise
-                court.note(verdict.rule, f"{verdict}: the patch was skipped", path)
+                court.forgive(verdict.rule, f"{verdict}: the patch was skipped", path)
                 return []
             if known:
                 kept.append(operation)
@@ -290,7 +295,7 @@ class Shape(Node):
             court.note("PROC-5", f"unknown property `{pointer((*path, name))}` was removed", (*path, name))
             return msgspec.UNSET
         if item is None and court.lenient and name not in self._required:
-            court.note("EVT-8", f"null at `{pointer((*path, name))}` counts as absent", (*path, name))
+            court.forgive("EVT-8", f"null at `{pointer((*path, name))}` counts as absent", (*path, name))
             return msgspec.UNSET
         return node.judge(item, (*path, name), court)
 
