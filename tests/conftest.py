@@ -1,0 +1,30 @@
+"""Finds the corpora and the reference client. What is not there is not collected, unless CI demands it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from harness import reference_root, shared_root
+
+SHARED = shared_root()
+_NEEDS_SHARED = ["corpora/test_cases.py", "corpora/test_conformance.py", "corpora/test_recordings.py"]
+
+if SHARED is None and os.environ.get("AGUI_REQUIRE_SHARED") == "1":
+    raise pytest.UsageError("AGUI_REQUIRE_SHARED=1, but no corpora: set AGUI_SHARED to the folder that holds them")
+
+if reference_root() is None and os.environ.get("AGUI_REQUIRE_REFERENCE") == "1":
+    raise pytest.UsageError("AGUI_REQUIRE_REFERENCE=1, but no reference client: see tests/corpora/test_reference.py")
+
+collect_ignore = [
+    *([] if SHARED else _NEEDS_SHARED),
+    *([] if reference_root() else ["corpora/test_reference.py"]),
+]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of the public corpora."""
+    assert SHARED is not None
+    return SHARED
