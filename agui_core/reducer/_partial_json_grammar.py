@@ -17,13 +17,12 @@ use for are empty, or cannot match where that makes a difference; the first grou
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 __all__ = [
-    "AFTER_KEY",
-    "IN_KEY",
     "LIST",
+    "LISTED_OBJECT",
     "OBJECT",
     "ROOT",
     "RUN",
@@ -58,24 +57,29 @@ class Item:
 
 
 class Member:
-    """Groups of objects. After a whole scalar comes what may follow it; after an opened object its first key."""
+    """Groups of objects. After a whole scalar comes what may follow it; after an opened object its first key.
+
+    A sibling is the object that follows in the same list, up to its first key.
+    """
 
     CLOSE: Final = 3
-    COMMA: Final = 4
-    KEY: Final = 5
-    KEY_END: Final = 6
-    COLON: Final = 7
-    OPEN_LIST: Final = 8
-    OPEN_OBJECT: Final = 9
-    FIRST_KEY: Final = 10
-    TEXT: Final = 11
-    TEXT_END: Final = 12
-    TEXT_CUT: Final = 13
-    NUMBER: Final = 14
-    LITERAL: Final = 15
-    NEXT_CLOSE: Final = 16
-    NEXT_COMMA: Final = 17
-    NEXT_KEY: Final = 18
+    SIBLING: Final = 4
+    COMMA: Final = 5
+    KEY: Final = 6
+    KEY_END: Final = 7
+    COLON: Final = 8
+    OPEN_LIST: Final = 9
+    OPEN_OBJECT: Final = 10
+    FIRST_KEY: Final = 11
+    TEXT: Final = 12
+    TEXT_END: Final = 13
+    TEXT_CUT: Final = 14
+    NUMBER: Final = 15
+    LITERAL: Final = 16
+    NEXT_CLOSE: Final = 17
+    NEXT_SIBLING: Final = 18
+    NEXT_COMMA: Final = 19
+    NEXT_KEY: Final = 20
 
 
 _SPACE = r"[ \t\n\r]*"
@@ -107,24 +111,13 @@ def _absent(groups: int) -> str:
     return f"(?:(?!){'()' * groups}|)"
 
 
-_ITEM = _item(r",\]")
-_AFTER_ITEM = rf"{_SPACE}(?:\]()|,(){_SPACE}(?:{_ITEM}|)|)"
-
-# A string that is cut takes part as the empty TEXT_CUT, so that nothing after it is taken for what follows a member.
-_SCALAR = rf'"({_RUN})(?:"()|())|({_NUMBER})(?=[ \t\n\r,}}])|({_LITERAL})'
-_NEXT = f'{_SPACE}(?:}}()|,(){_SPACE}(?:"({_RUN})|)|)'
-_MEMBER = f"(?:{_OPEN}|(?:{_SCALAR})(?({Member.TEXT_CUT})|{_NEXT})|)"
-_AFTER_KEY = f"{_SPACE}(?::(){_SPACE}{_MEMBER}|)"
-_REST_OF_KEY = f'({_RUN})(?:"(){_AFTER_KEY}|)'
-_AFTER_MEMBER = f'{_SPACE}(?:}}()|,(){_SPACE}(?:"{_REST_OF_KEY}|)|)'
-
-
 class State:
     """What may come next.
 
     `match(text, position)` always matches. `expects` says in words what must come. `in_string`: the text is between
-    quotes, `plain` whether a delta may be appended to it without more ado. `has_slot`: the key or the index of the value now growing is known. `ended` is the state after the string
-    that this one is in, or itself; `steps` are what the parser does for each group.
+    quotes, and `plain`: a delta may be appended to it as it is. `has_slot`: the key or the index of the value now
+    growing is known. `ended` is the state after the string that this one is in, or itself; `steps` are what the parser
+    does for each group.
     """
 
     __slots__ = ("ended", "expects", "has_slot", "in_string", "match", "plain", "steps")
@@ -138,13 +131,27 @@ class State:
         self.in_string = ended is not None
         self.plain = plain
         self.has_slot = has_slot
-        self.steps: Mapping[int, Callable[[Any, Match], State]] = {}
+        self.steps: Sequence[Callable[[Any, Match], State]] = ()
 
 
 class Kind:
-    """The states in one kind of container: at its beginning, for a value, after a comma, after a value, in a string."""
+    """The states in one kind of container: at its beginning, for a value, after a comma, after a value, in a string.
 
-    __slots__ = ("after", "closer", "comma", "first", "number_ends", "string", "value")
+    An object also has those in a key and after one.
+    """
+
+    __slots__ = (
+        "after",
+        "after_key",
+        "closer",
+        "comma",
+        "first",
+        "in_key",
+        "is_object",
+        "number_ends",
+        "string",
+        "value",
+    )
 
     def __init__(
         self,
@@ -155,42 +162,70 @@ class Kind:
         value: State,
         comma: State | None = None,
         after: State,
+        in_key: State | None = None,
     ) -> None:
         self.closer = closer
+        self.is_object = in_key is not None
         self.first = first or value
         self.value = value
         self.comma = comma or value
         self.after = after
-        self.string = State(
-            "the end of a string", f'({_RUN})(?:"(){rest}|)', ended=after, plain=closer != "", has_slot=True
-        )
+        self.string = State("the end of a string", _running(rest), ended=after, plain=closer != "", has_slot=True)
+        self.in_key = in_key or value
+        self.after_key = self.in_key.ended
         self.number_ends = frozenset(" \t\n\r" + ("," + closer if closer else ""))
 
+    def states(self) -> set[State]:
+        return {self.first, self.value, self.comma, self.after, self.string, self.in_key, self.after_key}
 
-AFTER_KEY = State("':'", f"(){_absent(5)}{_AFTER_KEY}", has_slot=True)
-IN_KEY = State("the end of a key", f'({_RUN})(?:"(){_absent(4)}{_AFTER_KEY}|)', ended=AFTER_KEY, plain=True)
 
-ROOT = Kind(
-    "",
-    _SPACE,
-    value=State("a value", f"(){_absent(3)}{_SPACE}(?:{_item('')}|)"),
-    after=State("the end of the text", f"(){_SPACE}"),
-)
-LIST = Kind(
-    "]",
-    _AFTER_ITEM,
-    first=State("a value or ']'", rf"(){_absent(1)}{_SPACE}(?:\]()|{_absent(1)}(?:{_ITEM})|)"),
-    value=State("a value", f"()()()(){_SPACE}(?:{_ITEM}|)", has_slot=True),
-    after=State("',' or ']'", f"()(){_AFTER_ITEM}"),
-)
-OBJECT = Kind(
-    "}",
-    _AFTER_MEMBER,
-    first=State("a key or '}'", f'(){_absent(1)}{_SPACE}(?:}}()|"(){_REST_OF_KEY}|)'),
-    value=State("a value", f"(){_absent(6)}{_SPACE}{_MEMBER}", has_slot=True),
-    comma=State("a key", f'()()()(){_SPACE}(?:"{_REST_OF_KEY}|)'),
-    after=State("',' or '}'", f"()(){_AFTER_MEMBER}"),
-)
+def _running(rest: str) -> str:
+    """A pattern for what a string or key goes on with, and for the rest after its end."""
+    return f'({_RUN})(?:"(){rest}|)'
+
+
+def _root() -> Kind:
+    value = State("a value", f"(){_absent(3)}{_SPACE}(?:{_item('')}|)")
+    return Kind("", _SPACE, value=value, after=State("the end of the text", f"(){_SPACE}"))
+
+
+def _list() -> Kind:
+    item = _item(r",\]")
+    after = rf"{_SPACE}(?:\]()|,(){_SPACE}(?:{item}|)|)"
+    return Kind(
+        "]",
+        after,
+        first=State("a value or ']'", rf"(){_absent(1)}{_SPACE}(?:\]()|{_absent(1)}(?:{item})|)"),
+        value=State("a value", f"()()()(){_SPACE}(?:{item}|)", has_slot=True),
+        after=State("',' or ']'", f"()(){after}"),
+    )
+
+
+def _object(*, in_list: bool) -> Kind:
+    sibling = rf'(?:{_SPACE},{_SPACE}\{{{_SPACE}"({_RUN})|)' if in_list else _absent(1)
+    # A string that is cut takes part as the empty TEXT_CUT; nothing after it is to be taken for what follows a member.
+    scalar = rf'"({_RUN})(?:"()|())|({_NUMBER})(?=[ \t\n\r,}}])|({_LITERAL})'
+    following = f'{_SPACE}(?:}}(){sibling}|,(){_SPACE}(?:"({_RUN})|)|)'
+    member = f"(?:{_OPEN}|(?:{scalar})(?({Member.TEXT_CUT})|{following})|)"
+    colon = f"{_SPACE}(?::(){_SPACE}{member}|)"
+    key = f'({_RUN})(?:"(){colon}|)'
+    after = f'{_SPACE}(?:}}(){sibling}|,(){_SPACE}(?:"{key}|)|)'
+    after_key = State("':'", f"(){_absent(6)}{colon}", has_slot=True)
+    return Kind(
+        "}",
+        after,
+        first=State("a key or '}'", f'(){_absent(1)}{_SPACE}(?:}}(){sibling}|"(){key}|)'),
+        value=State("a value", f"(){_absent(7)}{_SPACE}{member}", has_slot=True),
+        comma=State("a key", f'()()()()(){_SPACE}(?:"{key}|)'),
+        after=State("',' or '}'", f"()(){after}"),
+        in_key=State("the end of a key", _running(_absent(5) + colon), ended=after_key, plain=True),
+    )
+
+
+ROOT: Final = _root()
+LIST: Final = _list()
+OBJECT: Final = _object(in_list=False)
+LISTED_OBJECT: Final = _object(in_list=True)
 
 
 def _prefix(parts: tuple[str, ...]) -> str:

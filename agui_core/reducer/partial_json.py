@@ -22,9 +22,8 @@ import msgspec
 from msgspec import UNSET
 
 from agui_core.reducer._partial_json_grammar import (
-    AFTER_KEY,
-    IN_KEY,
     LIST,
+    LISTED_OBJECT,
     OBJECT,
     ROOT,
     RUN,
@@ -192,9 +191,9 @@ class PartialJson:
         try:
             if self._plain is not None:
                 self._seen += len(self._plain[self._slot])
+                self._plain = None
                 if "\\" in text and self._take_escapes(text):
                     return
-                self._plain = None
             elif self.error is not None:
                 return
             elif self._held or self._number is not None:
@@ -237,15 +236,28 @@ class PartialJson:
         self._seen += size
 
     def _take_escapes(self, text: str) -> bool:
-        """Append the delta if it is string through and through, with whole escapes; quick to give up."""
+        """Append the delta if it is string through and through; quick to give up.
+
+        What is decoded has no escape cut, so that a backslash after it begins one.
+        """
         if text.count('"') != text.count('\\"'):
             return False
+        held = ""
+        if text[-1] == "\\":
+            held = "\\"
+            text = text[:-1]
         try:
             run = _decode_string(f'"{text}"')
         except ValueError:
             return False
         self._grow(run)
-        self._seen += len(text) - len(self._growing[self._slot])
+        self._seen += len(text)
+        if held:
+            self._seen += 1
+            self._held = held
+        else:
+            self._plain = growing = self._growing
+            self._seen -= len(growing[self._slot])
         return True
 
     def _take_up(self, text: str) -> tuple[str, int]:
@@ -259,14 +271,14 @@ class PartialJson:
         return held + text, 0
 
     def _store(self, value: Any) -> None:
-        if self._kind is OBJECT:
+        if self._kind.is_object:
             self._top[self._name[0]] = value
         else:
             self._top.append(value)
 
     def _open_slot(self) -> str | int:
         """Where in the innermost container the value now growing is, or will be."""
-        if self._kind is OBJECT:
+        if self._kind.is_object:
             return self._name[0]
         return len(self._top) - self._state.in_string
 
@@ -398,8 +410,8 @@ def _open(parser: PartialJson, slot: str | int, kind: Kind, position: int) -> St
     if len(stack) >= parser._depth_limit:
         parser._state = parser._kind.value
         raise _RefusedError(position, f"nested deeper than {parser._depth_limit} containers")
-    container: Any = {} if kind is OBJECT else []
-    if parser._kind is OBJECT:
+    container: Any = {} if kind.is_object else []
+    if parser._kind.is_object:
         top[slot] = container
     else:
         top.append(container)
@@ -416,7 +428,7 @@ def _begin_key(parser: PartialJson, found: Match, group: int) -> State:
     parser._growing = name = parser._name
     parser._slot = 0
     name[0] = _decode_string(f'"{run}"') if "\\" in run else run
-    return IN_KEY
+    return parser._kind.in_key
 
 
 def _close(parser: PartialJson, found: Match) -> State:
@@ -459,7 +471,9 @@ def _item_open_list(parser: PartialJson, found: Match) -> State:
 
 
 def _item_open_object(parser: PartialJson, found: Match) -> State:
-    return _open(parser, len(parser._top), OBJECT, found.start(Item.OPEN_OBJECT) - 1)
+    return _open(
+        parser, len(parser._top), LISTED_OBJECT if parser._stack else OBJECT, found.start(Item.OPEN_OBJECT) - 1
+    )
 
 
 def _item_first_key(parser: PartialJson, found: Match) -> State:
@@ -486,12 +500,12 @@ def _key(parser: PartialJson, found: Match) -> State:
 
 def _key_end(parser: PartialJson, found: Match) -> State:
     _take_name(parser, found)
-    return AFTER_KEY
+    return parser._kind.after_key
 
 
 def _colon(parser: PartialJson, found: Match) -> State:
     _take_name(parser, found)
-    return OBJECT.value
+    return parser._kind.value
 
 
 def _member_text(parser: PartialJson, found: Match) -> State:
@@ -499,7 +513,7 @@ def _member_text(parser: PartialJson, found: Match) -> State:
     parser._growing = top = parser._top
     run = found[Member.TEXT]
     top[name] = _decode_string(f'"{run}"') if "\\" in run else run
-    return OBJECT.string
+    return parser._kind.string
 
 
 def _member_scalar(parser: PartialJson, found: Match) -> State:
@@ -512,7 +526,7 @@ def _member_scalar(parser: PartialJson, found: Match) -> State:
         parser._top[name] = _number_of(parser, found, Member.NUMBER)
     else:
         parser._top[name] = _LITERALS[found[Member.LITERAL]]
-    return OBJECT.after
+    return parser._kind.after
 
 
 def _next_close(parser: PartialJson, found: Match) -> State:
@@ -522,7 +536,7 @@ def _next_close(parser: PartialJson, found: Match) -> State:
 
 def _next_comma(parser: PartialJson, found: Match) -> State:
     _member_scalar(parser, found)
-    return OBJECT.comma
+    return parser._kind.comma
 
 
 def _next_key(parser: PartialJson, found: Match) -> State:
@@ -543,36 +557,71 @@ def _member_first_key(parser: PartialJson, found: Match) -> State:
     return _begin_key(parser, found, Member.FIRST_KEY)
 
 
-_ITEM_STEPS: dict[int, Step] = {
-    Item.CLOSE: _close,
-    Item.COMMA: _comma,
-    Item.TEXT: _item_text,
-    Item.TEXT_END: _item_text_end,
-    Item.NUMBER: _item_number,
-    Item.LITERAL: _item_literal,
-    Item.OPEN_LIST: _item_open_list,
-    Item.OPEN_OBJECT: _item_open_object,
-    Item.FIRST_KEY: _item_first_key,
-}
-_MEMBER_STEPS: dict[int, Step] = {
-    Member.CLOSE: _close,
-    Member.COMMA: _comma,
-    Member.KEY: _key,
-    Member.KEY_END: _key_end,
-    Member.COLON: _colon,
-    Member.TEXT_CUT: _member_text,
-    Member.TEXT_END: _member_scalar,
-    Member.NUMBER: _member_scalar,
-    Member.LITERAL: _member_scalar,
-    Member.NEXT_CLOSE: _next_close,
-    Member.NEXT_COMMA: _next_comma,
-    Member.NEXT_KEY: _next_key,
-    Member.OPEN_LIST: _member_open_list,
-    Member.OPEN_OBJECT: _member_open_object,
-    Member.FIRST_KEY: _member_first_key,
-}
+def _sibling(parser: PartialJson, found: Match) -> State:
+    return _begin_sibling(parser, found, Member.SIBLING)
 
-for _kind, _steps in ((ROOT, _ITEM_STEPS), (LIST, _ITEM_STEPS), (OBJECT, _MEMBER_STEPS)):
-    for _state in (_kind.first, _kind.value, _kind.comma, _kind.after, _kind.string):
-        _state.steps = _steps
-IN_KEY.steps = AFTER_KEY.steps = _MEMBER_STEPS
+
+def _next_sibling(parser: PartialJson, found: Match) -> State:
+    _member_scalar(parser, found)
+    return _begin_sibling(parser, found, Member.NEXT_SIBLING)
+
+
+def _begin_sibling(parser: PartialJson, found: Match, group: int) -> State:
+    """Go from one object of a list to the next."""
+    stack = parser._stack
+    siblings, slot, kind = stack[-1]
+    stack[-1] = (siblings, slot + 1, kind)
+    container: dict[str, Any] = {}
+    parser._top = container
+    siblings.append(container)
+    return _begin_key(parser, found, group)
+
+
+def _unused(parser: PartialJson, found: Match) -> State:
+    raise AssertionError("no pattern ends with this group")
+
+
+def _table(last: int, steps: dict[int, Step]) -> tuple[Step, ...]:
+    return tuple(steps.get(group, _unused) for group in range(last + 1))
+
+
+_ITEM_STEPS = _table(
+    Item.LITERAL,
+    {
+        Item.CLOSE: _close,
+        Item.COMMA: _comma,
+        Item.OPEN_LIST: _item_open_list,
+        Item.OPEN_OBJECT: _item_open_object,
+        Item.FIRST_KEY: _item_first_key,
+        Item.TEXT: _item_text,
+        Item.TEXT_END: _item_text_end,
+        Item.NUMBER: _item_number,
+        Item.LITERAL: _item_literal,
+    },
+)
+_MEMBER_STEPS = _table(
+    Member.NEXT_KEY,
+    {
+        Member.CLOSE: _close,
+        Member.SIBLING: _sibling,
+        Member.COMMA: _comma,
+        Member.KEY: _key,
+        Member.KEY_END: _key_end,
+        Member.COLON: _colon,
+        Member.OPEN_LIST: _member_open_list,
+        Member.OPEN_OBJECT: _member_open_object,
+        Member.FIRST_KEY: _member_first_key,
+        Member.TEXT_END: _member_scalar,
+        Member.TEXT_CUT: _member_text,
+        Member.NUMBER: _member_scalar,
+        Member.LITERAL: _member_scalar,
+        Member.NEXT_CLOSE: _next_close,
+        Member.NEXT_SIBLING: _next_sibling,
+        Member.NEXT_COMMA: _next_comma,
+        Member.NEXT_KEY: _next_key,
+    },
+)
+
+for _kind in (ROOT, LIST, OBJECT, LISTED_OBJECT):
+    for _state in _kind.states():
+        _state.steps = _MEMBER_STEPS if _kind.is_object else _ITEM_STEPS
