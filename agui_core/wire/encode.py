@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from agui_core.errors import LimitExceeded, ProtocolError
-from agui_core.wire.values import Copier, Malformed
+from agui_core.wire.values import DEEPEST, Copier, Malformed
 
 __all__ = ["encode", "to_wire"]
 
-_DEPTH = 900  # deeper than any limit of a reducer; beyond it encoders fail as well
 _encoder = msgspec.json.Encoder()
 
 
@@ -38,7 +37,7 @@ def to_wire(value: msgspec.Struct | Sequence[msgspec.Struct]) -> Any:
     Raises as `encode` does.
     """
     try:
-        return Copier(_DEPTH).copy(msgspec.to_builtins(value))
+        return Copier(DEEPEST).copy(msgspec.to_builtins(value))
     except RecursionError:
         raise _too_deep() from None
     except Malformed as verdict:

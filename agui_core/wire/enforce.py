@@ -13,7 +13,7 @@ import msgspec
 from agui_core.errors import ProtocolError
 from agui_core.wire.encode import to_wire
 from agui_core.wire.schema import Court, Node, Unrecognised, node_of
-from agui_core.wire.values import Malformed
+from agui_core.wire.values import DEEPEST, Copier, Malformed, Path
 
 __all__ = ["judge", "validate"]
 
@@ -49,15 +49,30 @@ def validate(struct: msgspec.Struct) -> None:
     kind = type(struct)
     name = getattr(kind, "__name__", "value")
     court = Court()
-    wire = to_wire(struct)
     try:
-        judged = judge(kind, wire, court)
+        _check_open(struct, ())
+        judged = judge(kind, to_wire(struct), court)
     except Malformed as verdict:
         raise ProtocolError(f"{name}: {verdict}", rule=verdict.rule, type=_tag(kind)) from None
     if isinstance(judged, Unrecognised):
         raise ProtocolError(f"{name}: {judged}", rule="PROC-9", type=_tag(kind))
     for rule, message, _ in court.notes:
         raise ProtocolError(f"{name}: {message}", rule=rule, type=_tag(kind))
+
+
+def _check_open(value: Any, path: Path) -> None:
+    """Raise `Malformed` for open data that is no JSON, which an encoder might write all the same (a set, a date)."""
+    if isinstance(value, msgspec.Struct):
+        for field in msgspec.structs.fields(value):
+            _check_open(getattr(value, field.name), (*path, field.encode_name))
+    elif isinstance(value, list | tuple) and any(isinstance(item, msgspec.Struct) for item in value):
+        for index, item in enumerate(value):
+            _check_open(item, (*path, index))
+    elif value is not msgspec.UNSET:
+        try:
+            Copier(DEEPEST).copy(value)
+        except Malformed as verdict:
+            raise Malformed(verdict.problem, path=path + verdict.path) from None
 
 
 def _tag(kind: type[msgspec.Struct]) -> str | None:

@@ -17,6 +17,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.events import EVENT_TYPES, Event
 
 __all__ = [
+    "DEEPEST",
     "Copier",
     "Malformed",
     "Path",
@@ -29,6 +30,9 @@ __all__ = [
 ]
 
 Path = tuple[str | int, ...]
+
+DEEPEST = 900
+"""Containers inside containers beyond which encoders may fail, whatever the limits are."""
 
 _LEAVES = frozenset({str, int, float, bool, type(None), type(UNSET)})
 _BITS = 14_280  # the bits of 4,300 decimal digits, beyond which CPython refuses to read or write an integer
@@ -162,8 +166,9 @@ class Copier:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise self._malformed(f"has the key {key!r:.40}, which is no string")
-            path.append(key)
-            copy[self._text(key)] = self._copy(item, room)
+            name = self._text(key)
+            path.append(name)
+            copy[name] = self._copy(item, room)
             path.pop()
         return copy
 
