@@ -221,8 +221,8 @@ class Conversation:
         "index",
         "largest",
         "limits",
+        "log",
         "pieces",
-        "recent",
         "removed",
         "reordered",
         "results",
@@ -244,9 +244,9 @@ class Conversation:
         self.largest = 0
         self.pieces = 0
         """Pieces of text that were folded, ever."""
-        # What changed since the last settling; and what changed before, in the order of its stamp.
+        # What changed since the last settling; and what changed before, in order, where only the last time counts.
         self.touched: list[Entry] = []
-        self.recent: dict[Entry, None] = {}
+        self.log: list[Entry] = []
         self.removed: dict[str, int] = {}
         self.reordered = 0
         # The frozen messages in order, None where one is stale; valid while `_ordered`.
@@ -283,16 +283,16 @@ class Conversation:
         self._find(entry)
         return entry
 
-    def add_call(self, holder: MessageEntry, call: ToolCall) -> CallEntry:
-        """Add an open call to an assistant message."""
-        entry = CallEntry.of(call, holder, complete=False)
+    def add_call(self, call: CallEntry) -> None:
+        """Add a new call to its holder, an assistant message."""
+        holder = call.holder
         if holder.calls is None:
             holder.calls = []
-        holder.calls.append(entry)
+        holder.calls.append(call)
         self.call_count += 1
-        self.calls.setdefault(call.id, entry)
-        self.touch(entry)
-        return entry
+        self.calls.setdefault(call.id, call)
+        call.touched = True
+        self.touched.append(call)
 
     def holds_result(self, message: ToolMessage) -> bool:
         """Whether this very tool message is held: several may share an id (OPEN-12)."""
@@ -300,7 +300,9 @@ class Conversation:
         return held is not None and held.id == message.id
 
     def touch(self, entry: Entry) -> None:
-        """Note that an entry changes."""
+        """Note that an entry changes, and not only by pieces of text."""
+        if type(entry) is MessageEntry:
+            entry.message = None
         if not entry.touched:
             entry.touched = True
             self.touched.append(entry)
@@ -327,11 +329,9 @@ class Conversation:
             self.characters += entry.characters
         for entry in dropped:
             entry.number = -1
-            self.recent.pop(entry, None)
-            for call in entry.calls or ():
-                self.recent.pop(call, None)
             if entry.id not in self.index:
                 self.removed[entry.id] = version
+        self._shorten_log()
         self._ordered = False
         self._built = None
 
@@ -350,30 +350,50 @@ class Conversation:
         if not touched:
             return
         self._built = None
-        recent = self.recent
+        log = self.log
         for entry in touched:
             entry.touched = False
-            if isinstance(entry, CallEntry):
+            if type(entry) is CallEntry:
                 entry.call = None
                 holder = entry.holder
-            else:
-                holder = entry
-            if holder.message is not None:
                 holder.message = None
+                if not holder.added:
+                    holder.added = version
+                if holder.stamp != version:
+                    holder.stamp = version
+                    log.append(holder)
+            else:
+                holder = entry  # type: ignore[assignment]
+                if entry.pieces:
+                    holder.message = None
+            if holder.message is None:
+                # Nothing may hold the old text while it grows.
                 self._stale.append(holder)
                 if self._ordered:
                     self._flat[holder.position] = None
-            self.pieces += len(entry.pieces)
-            self.characters += entry.fold()
+            if entry.pieces:
+                self.pieces += len(entry.pieces)
+                self.characters += entry.fold()
             if entry.text is not None and len(entry.text) > self.largest:
                 self.largest = len(entry.text)
-            for changed in (entry, holder) if entry is not holder else (entry,):
-                if not changed.added:
-                    changed.added = version
-                changed.stamp = version
-                recent.pop(changed, None)
-                recent[changed] = None
+            if not entry.added:
+                entry.added = version
+            if entry.stamp != version:
+                entry.stamp = version
+                log.append(entry)
         touched.clear()
+        if len(log) > 4 * (self.count + self.call_count) + 1024:
+            self._shorten_log()
+
+    def changed_since(self, version: int) -> Iterator[Entry]:
+        """What changed after `version`, each once, the latest change first. Costs what changed. `settle` first."""
+        seen: set[Entry] = set()
+        for entry in reversed(self.log):
+            if entry not in seen:
+                if entry.stamp <= version:
+                    return
+                seen.add(entry)
+                yield entry
 
     def messages(self) -> tuple[Message, ...]:
         """All messages, frozen, as of the last settling."""
@@ -410,7 +430,7 @@ class Conversation:
         for old, new in zip(self.entries(), entries, strict=True):
             new_of[old] = new
             new_of.update(zip(old.calls or (), new.calls or (), strict=True))
-        twin.recent = {new_of[entry]: None for entry in self.recent}
+        twin.log = [new_of[entry] for entry in self.log]
         twin._stale = [entry for entry in entries if entry.message is None]
         return twin
 
@@ -424,6 +444,14 @@ class Conversation:
         entry.touched = True
         self.touched.append(entry)
         self._built = None
+
+    def _shorten_log(self) -> None:
+        """Keep only the last time that each entry which is still held changed."""
+        last: dict[Entry, None] = {}
+        for entry in reversed(self.log):
+            if (entry if type(entry) is MessageEntry else entry.holder).number >= 0:  # type: ignore[union-attr]
+                last.setdefault(entry)
+        self.log = list(reversed(last))
 
     def _stand(self, entry: MessageEntry) -> None:
         """Put an entry behind all others."""

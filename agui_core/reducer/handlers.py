@@ -17,7 +17,7 @@ from agui_core.protocol import events as e
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import CancelledOutcome, InterruptOutcome, SuccessOutcome
-from agui_core.reducer.conversation import MessageEntry
+from agui_core.reducer.conversation import CallEntry, MessageEntry
 from agui_core.reducer.reconcile import reconcile
 from agui_core.reducer.sequence import Open
 
@@ -54,7 +54,8 @@ def _message_start(reducer: Reducer, event: Any, item: Open) -> None:
             reducer._settle()
             entry.settle_part()
     item.entry = entry
-    _continue(reducer, event, item)
+    _merge(reducer, event, entry)
+    reducer._heat(item)
 
 
 def _note_reopened(reducer: Reducer, event: Any, entry: MessageEntry) -> None:
@@ -75,27 +76,25 @@ def _message_content(reducer: Reducer, event: Any, item: Open) -> None:
         entry.pieces.append(event.delta)
         reducer.piece_added()
         reducer._conversation.touch(entry)
-    _continue(reducer, event, item)
+    _merge(reducer, event, entry)
+    reducer._heat(item)
 
 
 def _message_end(reducer: Reducer, event: Any, item: Open) -> None:
+    reducer._cool(item)
     if item.entry is not None:
-        _continue(reducer, event, item)
-        reducer._cool(item)
+        _merge(reducer, event, item.entry)
 
 
-def _continue(reducer: Reducer, event: Any, item: Open) -> None:
-    """What start, content and end of a message have in common."""
-    entry = item.entry
+def _merge(reducer: Reducer, event: Any, entry: MessageEntry) -> None:
+    """What start, content and end of a message have in common: META-3, and that an activity takes nothing (OPEN-5)."""
     if entry.document is not None:
         reducer._warn(
             "OPEN-5", event, f"text for activity message {entry.id!r} is ignored; it would overwrite its content"
         )
-        return
-    if event.metadata is not UNSET:
+    elif event.metadata is not UNSET:
         entry.merge_metadata(event.metadata)
         reducer._conversation.touch(entry)
-    reducer._heat(item)
 
 
 def _recreate_message(reducer: Reducer, event: Any, item: Open) -> MessageEntry:
@@ -111,7 +110,7 @@ def _call_start(reducer: Reducer, event: e.ToolCallStartEvent, item: Open) -> No
     conversation = reducer._conversation
     call = conversation.calls.get(event.tool_call_id)
     if call is None:
-        call = conversation.add_call(_call_holder(reducer, event), _new_call(event))
+        call = _make_call(reducer, event)
     else:
         call.complete = False
         if event.tool_call_name not in (call.name, ""):
@@ -123,13 +122,16 @@ def _call_start(reducer: Reducer, event: e.ToolCallStartEvent, item: Open) -> No
             reducer._warn("TOOL-6", event, f"tool call {call.id!r} stays in message {call.holder.id!r}")
         conversation.touch(call)
     item.entry = call
-    _continue_call(reducer, event, item)
+    if event.metadata is not UNSET:
+        call.merge_metadata(event.metadata)
+    reducer._heat(item)
 
 
-def _new_call(event: e.ToolCallStartEvent) -> m.ToolCall:
-    return m.ToolCall(
-        id=event.tool_call_id, type="function", function=m.FunctionCall(name=event.tool_call_name, arguments="")
-    )
+def _make_call(reducer: Reducer, event: e.ToolCallStartEvent) -> CallEntry:
+    holder = _call_holder(reducer, event)
+    call = CallEntry(event.tool_call_id, "", holder=holder, name=event.tool_call_name)
+    reducer._conversation.add_call(call)
+    return call
 
 
 def _call_holder(reducer: Reducer, event: e.ToolCallStartEvent) -> MessageEntry:
@@ -155,28 +157,24 @@ def _call_args(reducer: Reducer, event: e.ToolCallArgsEvent, item: Open) -> None
             "OPEN-6", event, f"tool call {item.id!r} was dropped by a snapshot while it was open; it is made again"
         )
         assert isinstance(item.start, e.ToolCallStartEvent)
-        call = item.entry = reducer._conversation.add_call(_call_holder(reducer, item.start), _new_call(item.start))
+        call = item.entry = _make_call(reducer, item.start)
     call.pieces.append(event.delta)
     reducer.piece_added()
+    if event.metadata is not UNSET:
+        call.merge_metadata(event.metadata)
     reducer._conversation.touch(call)
-    _continue_call(reducer, event, item)
+    reducer._heat(item)
 
 
 def _call_end(reducer: Reducer, event: e.ToolCallEndEvent, item: Open) -> None:
+    reducer._cool(item)
     call = item.entry
     if call is not None:
-        _continue_call(reducer, event, item)
         call.complete = True
         call.broken = call.broken or item.broken
+        if event.metadata is not UNSET:
+            call.merge_metadata(event.metadata)
         reducer._conversation.touch(call)
-        reducer._cool(item)
-
-
-def _continue_call(reducer: Reducer, event: Any, item: Open) -> None:
-    if event.metadata is not UNSET:
-        item.entry.merge_metadata(event.metadata)
-        reducer._conversation.touch(item.entry)
-    reducer._heat(item)
 
 
 def _call_result(reducer: Reducer, event: e.ToolCallResultEvent, item: None) -> None:
@@ -297,7 +295,7 @@ def _remember(item: Open) -> None:
 def _prepare_activity_snapshot(reducer: Reducer, event: e.ActivitySnapshotEvent) -> None:
     entry = reducer._conversation.index.get(event.message_id)
     if entry is None:
-        _bound(event, "messages", reducer._conversation.count + 1, reducer._limits.messages)
+        _one_more_message(reducer, event)
         made = m.ActivityMessage(
             id=event.message_id,
             activity_type=event.activity_type,
@@ -429,25 +427,31 @@ def _bound_text(reducer: Reducer, event: e.Event, entry: MessageEntry, *, sum_to
         _bound(event, "characters", reducer._characters_with(characters), reducer._limits.characters)
 
 
+def _one_more_message(reducer: Reducer, event: e.Event) -> None:
+    if reducer._conversation.count >= reducer._limits.messages:
+        _bound(event, "messages", reducer._conversation.count + 1, reducer._limits.messages)
+
+
 def _prepare_message(reducer: Reducer, event: Any) -> None:
     if event.message_id not in reducer._conversation.index:
-        _bound(event, "messages", reducer._conversation.count + 1, reducer._limits.messages)
+        _one_more_message(reducer, event)
 
 
 def _prepare_call(reducer: Reducer, event: e.ToolCallStartEvent) -> None:
     conversation, limits = reducer._conversation, reducer._limits
     if event.tool_call_id in conversation.calls:
         return
-    _bound(event, "tool_calls", conversation.call_count + 1, limits.tool_calls)
+    if conversation.call_count >= limits.tool_calls:
+        _bound(event, "tool_calls", conversation.call_count + 1, limits.tool_calls)
     holder = conversation.index.get(event.parent_message_id) if event.parent_message_id else None
     if holder is None or holder.role != "assistant":
-        _bound(event, "messages", conversation.count + 1, limits.messages)
+        _one_more_message(reducer, event)
     else:
         _bound(event, "tool_calls_per_message", len(holder.calls or ()) + 1, limits.tool_calls_per_message)
 
 
 def _prepare_result(reducer: Reducer, event: e.ToolCallResultEvent) -> None:
-    _bound(event, "messages", reducer._conversation.count + 1, reducer._limits.messages)
+    _one_more_message(reducer, event)
     if reducer._careful and isinstance(event.content, str):
         _bound(event, "item_characters", len(event.content), reducer._limits.item_characters)
         _bound(event, "characters", reducer._characters_with(len(event.content)), reducer._limits.characters)

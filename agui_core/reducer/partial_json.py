@@ -180,10 +180,26 @@ class PartialJson:
 
     def _scan_root(self, text: str) -> None:
         """As `_scan`, outside of containers: puts a scalar where `value` is, with nothing else to refer to it."""
+        if self.error is not None or (not self._seen and text[-1:] in ("}", "]") and self._take_document(text)):
+            return
         self.value = UNSET
         self._scan(text)
         if not self._stack and self._top:
             self.value = self._top[0]
+
+    def _take_document(self, text: str) -> bool:
+        """Decode the text at one go if it is a whole document: what was read late is often complete."""
+        try:
+            value = _decode(text)
+        except (ValueError, RecursionError):
+            return False
+        if text.count("[") + text.count("{") > self._depth_limit and _depth(value) > self._depth_limit:
+            return False
+        self._top.append(value)
+        self.value = value
+        self._state = ROOT.after
+        self._seen = len(text)
+        return True
 
     def _scan(self, text: str) -> None:
         """Take what plain appending cannot."""
@@ -380,6 +396,18 @@ class PartialJson:
         kinds = [self._kind, *(kind for _, _, kind in reversed(self._stack))]
         closers = "".join(kind.closer for kind in kinds)
         raise _RefusedError(0, f"the text ends before {missing}" + (f", then {closers!r}" if closers else ""))
+
+
+def _depth(value: Any) -> int:
+    """Containers inside containers."""
+    depth = 0
+    level = [value]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        depth += 1
+        level = [
+            item for container in level for item in (container.values() if isinstance(container, dict) else container)
+        ]
+    return depth
 
 
 # One step for each group that can be the last of a match: stores what the match found, returns the state after it.

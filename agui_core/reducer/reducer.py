@@ -7,6 +7,7 @@ A read costs what changed since the last read, plus one pointer per message held
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -28,6 +29,7 @@ from agui_core.reducer.sequence import Open
 from agui_core.reducer.views import Changes, Run, ToolCalls
 from agui_core.warning import ProtocolWarning, WarningLog
 from agui_core.wire import Batch, Decoder, JSONLinesDecoder, SSEDecoder, check_nesting, cut
+from agui_core.wire.plain import PlainArgs, PlainEvent, PlainReasoning, PlainText
 from agui_core.wire.reading import Bytes
 
 __all__ = ["Middleware", "Policy", "Reducer", "Status", "reduce", "through"]
@@ -45,9 +47,9 @@ Hot: TypeAlias = tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]
 _COLD: dict[str, Entry] = {}
 _ROOM = 1024 * 1024
 """Characters that may come between two countings, at most; it also bounds the pieces that wait to be joined."""
-_decode_event = msgspec.json.Decoder(e.Event).decode
+_decode_event = msgspec.json.Decoder(PlainEvent).decode
 _encode = msgspec.json.encode
-_Args, _Text, _Reasoning = e.ToolCallArgsEvent, e.TextMessageContentEvent, e.ReasoningMessageContentEvent
+_PLAIN = frozenset[type]((PlainText, PlainArgs, PlainReasoning))
 _OPEN = frozenset(
     {
         e.ActivityDeltaEvent,
@@ -154,13 +156,13 @@ class Reducer:
                     self._apply_judged(event)
                     return
                 kind = type(decoded)
-                if kind is _Args:
+                if kind is PlainArgs:
                     entry = self._warm_calls.get(decoded.tool_call_id)
-                elif kind is _Text:
+                elif kind is PlainText:
                     entry = self._warm_texts.get(decoded.message_id)
                 else:
                     entry = None
-                if entry is not None and decoded.raw_event is decoded.metadata is decoded.subagent_run_id:
+                if entry is not None:
                     entry.pieces.append(decoded.delta)
                     if not entry.touched:
                         entry.touched = True
@@ -178,6 +180,15 @@ class Reducer:
         """Apply a piece of a JSON Lines stream, cut anywhere. Raises as `apply`, after the events before."""
         self._apply_bytes(self._lines, data)
 
+    def steps(self, data: Bytes, *, lines: bool = False) -> Iterator[None]:
+        """As `apply_sse`, or `apply_lines`, but yields after each event, for callers that look at every one."""
+        if self._error is not None:
+            raise self._error
+        for batch in self._batches(self._lines if lines else self._sse, data):
+            for payload in batch.payloads():
+                self.apply(payload)
+                yield
+
     def end(self) -> None:
         """The source has ended: a run still open is truncated (RUN-17). A last JSON line without its newline is applied
         when it is whole; a last server-sent block without its blank line is discarded (SSE-12).
@@ -189,8 +200,11 @@ class Reducer:
             self._sse.close()
         except LimitExceeded as error:
             raise self._reject(error) from None
-        if last is not None:
-            self._apply_batch(last)
+        for payload in () if last is None else last.payloads():
+            if _is_whole(payload):
+                self.apply(payload)
+            else:
+                self._log.add("SSE-12", "the last line was cut off; it is discarded", index=self._index)
         if self._status == "running":
             self._chill()
             self._gate.expander.clear()
@@ -284,9 +298,7 @@ class Reducer:
         changed: list[str] = []
         added: list[str] = []
         calls: list[str] = []
-        for entry in reversed(conversation.recent):
-            if entry.stamp <= since:
-                break
+        for entry in conversation.changed_since(since):
             if isinstance(entry, CallEntry):
                 calls.append(entry.id)
             else:
@@ -342,17 +354,19 @@ class Reducer:
     def _apply_bytes(self, reader: SSEDecoder | JSONLinesDecoder, data: Bytes) -> None:
         if self._error is not None:
             raise self._error
-        for piece in cut(data):
-            room = self._room = self._room - len(piece)
-            if room < 0:
-                self._grant(len(piece))
-            try:
-                batch = reader.take(piece)
-            except LimitExceeded as error:
-                raise self._reject(error) from None
-            if batch is not None:
-                self._apply_batch(batch)
+        for batch in self._batches(reader, data):
+            self._apply_batch(batch)
+
+    def _batches(self, reader: SSEDecoder | JSONLinesDecoder, data: Bytes) -> Iterator[Batch]:
+        """The records that `data` completes. Raises what is wrong with the reading itself, behind them."""
         try:
+            for piece in cut(data):
+                room = self._room = self._room - len(piece)
+                if room < 0:
+                    self._grant(len(piece))
+                batch = reader.take(piece)
+                if batch is not None:
+                    yield batch
             reader.check()
         except LimitExceeded as error:
             raise self._reject(error) from None
@@ -368,6 +382,7 @@ class Reducer:
                 self._skip_to(index)
                 self._run_events(events)
         except _REFUSALS as error:
+            self._decoder.settle(self._index)
             raise self._reject(error) from None
 
     def _run_events(self, events: list[Any]) -> None:
@@ -377,17 +392,17 @@ class Reducer:
         for event in events:
             kind = type(event)
             try:
-                if kind is _Args:
+                if kind is PlainArgs:
                     entry = calls[event.tool_call_id]
-                elif kind is _Text:
+                elif kind is PlainText:
                     entry = texts[event.message_id]
-                elif kind is _Reasoning:
+                elif kind is PlainReasoning:
                     entry = reasonings[event.message_id]
                 else:
                     entry = None
             except KeyError:
                 entry = None
-            if entry is not None and event.raw_event is event.metadata is event.subagent_run_id:
+            if entry is not None:
                 entry.pieces.append(event.delta)
                 if entry.touched:
                     continue
@@ -422,7 +437,9 @@ class Reducer:
                 yield decoded
 
     def _take(self, event: Any) -> None:
-        """Everything but plain content: expand, verify, prepare, apply, observe."""
+        """Everything but plain content of a warm item: expand, verify, prepare, apply, observe."""
+        if type(event) in _PLAIN:
+            event = event.full()
         try:
             if event.raw_event is not event.metadata or type(event) in _OPEN:
                 check_nesting(event, self._limits.nesting)
@@ -433,11 +450,12 @@ class Reducer:
                     prepare(self, step[0])
         except _REFUSALS as error:
             raise self._reject(error) from None
+        observed = self._on_event is not None
         for accepted, item in steps:
             apply = APPLY.get(type(accepted))
             if apply is not None:
                 apply(self, accepted, item)
-            if self._on_event is not None:
+            if observed:
                 self._others += 1 - self._skew
                 self._skew = 1
                 self._observe(accepted)
@@ -629,6 +647,17 @@ _FAMILY: dict[type[e.Event], int] = {
     e.TextMessageStartEvent: 1,
     e.ReasoningMessageStartEvent: 2,
 }
+
+
+def _is_whole(payload: bytes) -> bool:
+    """Whether a text is one JSON value, as far as its syntax goes."""
+    try:
+        json.loads(payload)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
 
 
 def through(middleware: Iterable[Middleware], events: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:

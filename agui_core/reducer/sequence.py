@@ -371,7 +371,14 @@ def _continue_item(sequence: Sequence, event: Any, table: dict[str, Open], noun:
     item = table.get(id)
     if item is None:
         raise refuse("STR-2", event, f"{noun} {id!r} is not open; start it first", id)
-    sequence.agree(event, event.subagent_run_id, item.owner, noun, id)
+    if event.subagent_run_id is not UNSET:
+        sequence.agree(event, event.subagent_run_id, item.owner, noun, id)
+    return item
+
+
+def _end_item(sequence: Sequence, event: Any, table: dict[str, Open], noun: str, id: str) -> Open:
+    item = _continue_item(sequence, event, table, noun, id)
+    del table[id]
     return item
 
 
@@ -379,14 +386,12 @@ def _text_start(sequence: Sequence, event: e.TextMessageStartEvent) -> Open:
     return _open_item(sequence, event, sequence.texts, sequence.message_owners, "text message", event.message_id)
 
 
-def _text_content(sequence: Sequence, event: e.TextMessageContentEvent | e.TextMessageEndEvent) -> Open:
+def _text_content(sequence: Sequence, event: e.TextMessageContentEvent) -> Open:
     return _continue_item(sequence, event, sequence.texts, "text message", event.message_id)
 
 
 def _text_end(sequence: Sequence, event: e.TextMessageEndEvent) -> Open:
-    item = _text_content(sequence, event)
-    del sequence.texts[item.id]
-    return item
+    return _end_item(sequence, event, sequence.texts, "text message", event.message_id)
 
 
 def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
@@ -412,14 +417,12 @@ def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
     return item
 
 
-def _call_args(sequence: Sequence, event: e.ToolCallArgsEvent | e.ToolCallEndEvent) -> Open:
+def _call_args(sequence: Sequence, event: e.ToolCallArgsEvent) -> Open:
     return _continue_item(sequence, event, sequence.calls, "tool call", event.tool_call_id)
 
 
 def _call_end(sequence: Sequence, event: e.ToolCallEndEvent) -> Open:
-    item = _call_args(sequence, event)
-    del sequence.calls[item.id]
-    return item
+    return _end_item(sequence, event, sequence.calls, "tool call", event.tool_call_id)
 
 
 def _call_result(sequence: Sequence, event: e.ToolCallResultEvent) -> None:
@@ -433,14 +436,12 @@ def _reasoning_start(sequence: Sequence, event: e.ReasoningMessageStartEvent) ->
     )
 
 
-def _reasoning_content(sequence: Sequence, event: e.ReasoningMessageContentEvent | e.ReasoningMessageEndEvent) -> Open:
+def _reasoning_content(sequence: Sequence, event: e.ReasoningMessageContentEvent) -> Open:
     return _continue_item(sequence, event, sequence.reasonings, "reasoning message", event.message_id)
 
 
 def _reasoning_end(sequence: Sequence, event: e.ReasoningMessageEndEvent) -> Open:
-    item = _reasoning_content(sequence, event)
-    del sequence.reasonings[item.id]
-    return item
+    return _end_item(sequence, event, sequence.reasonings, "reasoning message", event.message_id)
 
 
 # --- spans, steps, subagents --------------------------------------------------------------------------------------

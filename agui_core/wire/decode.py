@@ -23,6 +23,7 @@ from agui_core.wire.encode import to_wire
 from agui_core.wire.enforce import converted, judge
 from agui_core.wire.foreign import is_model, plain
 from agui_core.wire.parse import Text, check_size, parse
+from agui_core.wire.plain import PlainEvent
 from agui_core.wire.schema import Court, Shape, Union, Unrecognised, node_of
 from agui_core.wire.values import Copier, Malformed, Path, check_nesting, nesting_exceeded, pointer, too_deep
 
@@ -31,8 +32,11 @@ __all__ = ["Decoder", "Policy", "decode"]
 Policy = Literal["strict", "lenient"]
 
 _one = msgspec.json.Decoder(Event).decode
-_many = msgspec.json.Decoder(list[Event | int])
-_many_objects = msgspec.json.Decoder(list[dict[str, Any] | int])
+_many = msgspec.json.Decoder(list[Event])
+_many_plain = msgspec.json.Decoder(list[PlainEvent])
+_many_objects = msgspec.json.Decoder(list[dict[str, Any]])
+_TRY_PLAIN_AGAIN = 15
+"""Batches that are not tried as plain content after one in which some content was more."""
 _UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 _EVENT_CLASSES = frozenset(EVENT_TYPES.values())
@@ -89,7 +93,17 @@ class Decoder:
     `boundary` is the state of the compatibility boundary; the caller sets its `run_id` with every `RUN_STARTED`.
     """
 
-    __slots__ = ("_limits", "_met", "_mostly_unfit", "_unsettled", "_watch", "boundary", "policy", "warnings")
+    __slots__ = (
+        "_limits",
+        "_met",
+        "_mostly_unfit",
+        "_not_plain",
+        "_unsettled",
+        "_watch",
+        "boundary",
+        "policy",
+        "warnings",
+    )
 
     def __init__(
         self,
@@ -103,9 +117,10 @@ class Decoder:
         self.policy: Policy = policy
         self.boundary = Boundary() if boundary is None else boundary
         self._limits = limits = limits or Limits()
-        # A shorter text keeps both limits: to be nested too deeply, it would need more brackets than it has bytes.
-        self._watch = min(2 * (limits.nesting + 2), limits.event_bytes + 1)
+        # A shorter text keeps both limits: to be nested too deeply, it would need more brackets than it has characters.
+        self._watch = min(2 * (limits.nesting + 2), limits.event_bytes // 4 + 1)
         self._mostly_unfit = False
+        self._not_plain = 0
         self._met: dict[str, dict[tuple[str, ...], _Surplus]] = {}
         self._unsettled: tuple[int, list[_Surplus]] = (0, [])
 
@@ -195,7 +210,7 @@ class Decoder:
                 return
             batch = join(batch)
         if not self._mostly_unfit and len(batch.text) <= self._limits.event_bytes:
-            events = decode_joined(_many, batch.text, batch.count)
+            events = self._decode_fit(batch)
             if events is not None:
                 yield index, events
                 return
@@ -205,6 +220,17 @@ class Decoder:
             end = first + len(events)
         if end < index + len(batch.payloads()):
             yield index + len(batch.payloads()), []
+
+    def _decode_fit(self, batch: Batch) -> list[Any] | None:
+        """All events of a conforming batch; content as `PlainContent` where the whole batch allows that."""
+        if self._not_plain:
+            self._not_plain -= 1
+        else:
+            events = decode_joined(_many_plain, batch.text, batch.count)
+            if events is not None:
+                return events
+            self._not_plain = _TRY_PLAIN_AGAIN
+        return decode_joined(_many, batch.text, batch.count)
 
     def settle(self, index: int | None = None) -> int:
         """Log the repeated warnings of the events handed out last; returns how many events that concerns.

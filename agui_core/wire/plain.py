@@ -1,0 +1,63 @@
+"""Content events that carry nothing but their content: nineteen events of twenty.
+
+`PlainEvent` decodes the same JSON as `Event`, save that the three content types become structs without the members
+that are nearly always absent (`metadata`, `rawEvent`, `subagentRunId`). Content that has one of them does not decode
+here. So whoever gets a plain struct knows without asking that there is nothing else to look at, and the struct is made
+faster.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, TypeAlias
+
+from agui_core.protocol import events as e
+from agui_core.protocol.base import UNSET, SafeInteger, UnsetType, WireStruct
+
+__all__ = ["PlainArgs", "PlainContent", "PlainEvent", "PlainReasoning", "PlainText"]
+
+
+class PlainText(WireStruct, frozen=True, kw_only=True, tag_field="type", tag="TEXT_MESSAGE_CONTENT"):
+    """Text and nothing else."""
+
+    message_id: str
+    delta: str
+    timestamp: SafeInteger | UnsetType = UNSET
+
+    def full(self) -> e.TextMessageContentEvent:
+        """The event that this is."""
+        return e.TextMessageContentEvent(message_id=self.message_id, delta=self.delta, timestamp=self.timestamp)
+
+
+class PlainArgs(WireStruct, frozen=True, kw_only=True, tag_field="type", tag="TOOL_CALL_ARGS"):
+    """Arguments and nothing else."""
+
+    tool_call_id: str
+    delta: str
+    timestamp: SafeInteger | UnsetType = UNSET
+
+    def full(self) -> e.ToolCallArgsEvent:
+        """The event that this is."""
+        return e.ToolCallArgsEvent(tool_call_id=self.tool_call_id, delta=self.delta, timestamp=self.timestamp)
+
+
+class PlainReasoning(WireStruct, frozen=True, kw_only=True, tag_field="type", tag="REASONING_MESSAGE_CONTENT"):
+    """Reasoning and nothing else."""
+
+    message_id: str
+    delta: str
+    timestamp: SafeInteger | UnsetType = UNSET
+
+    def full(self) -> e.ReasoningMessageContentEvent:
+        """The event that this is."""
+        return e.ReasoningMessageContentEvent(message_id=self.message_id, delta=self.delta, timestamp=self.timestamp)
+
+
+PlainContent: TypeAlias = PlainText | PlainArgs | PlainReasoning
+
+_REPLACED = (e.TextMessageContentEvent, e.ToolCallArgsEvent, e.ReasoningMessageContentEvent)
+_KINDS = (PlainText, PlainArgs, PlainReasoning, *(kind for kind in e.EVENT_TYPES.values() if kind not in _REPLACED))
+
+PlainEvent: Any = functools.reduce(operator.or_, _KINDS)
+"""The union: `PlainContent`, and every other event as it is."""
