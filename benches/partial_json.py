@@ -44,24 +44,15 @@ Pass = Callable[[Sequence[str]], Any]
 
 
 def edits(size: int) -> str:
-    """About `size` characters: a list of edits, then a long text with escapes and two-byte letters."""
-    items = []
+    """About `size` characters: a list of edits, then a long text; escapes and two-byte letters in both."""
+    items: list[dict[str, Any]] = []
     length = 0
     while length < size // 2:
         n = len(items)
-        items.append(
-            {
-                "path": f"src/module_{n}/file.py",
-                "line": n * 17,
-                "confirmed": n % 3 == 0,
-                "score": n / 7,
-                "old": f'def f_{n}(x):\n\treturn "{n}"\n',
-                "new": f"def g_{n}(x: int) -> int:\n\treturn x + {n}  # größer\n",
-            }
-        )
-        length = len(json.dumps(items, ensure_ascii=False)) if n < 8 else length * (n + 1) // n
-    line = 'Überall "gute" Wörter\tund Zeilen, dazu mehr Text ohne alles.\n'
-    head = {"file": "a.py", "edits": items, "text": ""}
+        items.append({"line": n, "old": f"x = {n}", "new": f"größe = {n}\n"})
+        length += len(json.dumps(items[-1], ensure_ascii=False)) + 2
+    line = 'Eine Zeile mit "Anführung"\tund Umlauten, äöü.\n'
+    head = {"path": "src/main.py", "edits": items, "text": ""}
     rest = max(size - len(json.dumps(head, ensure_ascii=False)), 0)
     head["text"] = line * (rest // len(json.dumps(line, ensure_ascii=False)))
     return json.dumps(head, ensure_ascii=False)

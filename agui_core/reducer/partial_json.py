@@ -10,7 +10,8 @@ Promises:
   first character that no document could have there; the last good value stays readable.
 
 Costs: each character is looked at a bounded number of times, in bulk; a delta inside a string costs three searches and
-an append, whatever the length of the string. Memory is that of the value. `value` costs nothing, `path` the depth.
+an append, whatever the length of the string. Memory is that of the value. `value` costs nothing, `path` the depth. Only
+a string that the reader still refers to when it grows is copied, because strings never change.
 """
 
 from __future__ import annotations

@@ -149,6 +149,12 @@ def test_rule_6_nothing_after_the_error_counts() -> None:
     assert parser.error == JsonFault(9, "']' instead of a key")
 
 
+def test_rule_6_a_document_after_the_error_is_none() -> None:
+    parser = fed("}", "[]")
+    assert (parser.value, parser.complete) == (UNSET, False)
+    assert parser.error == JsonFault(0, "'}' instead of a value")
+
+
 def test_rule_7_complete_is_one_whole_document_and_white_space() -> None:
     parser = PartialJson()
     seen = []
