@@ -1,0 +1,1 @@
+"""The `agui` command: reduce, check, compact and watch recorded streams. One module per subcommand."""

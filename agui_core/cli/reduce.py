@@ -1,0 +1,147 @@
+"""`agui reduce`: a recorded stream becomes messages and state, as a transcript or as one JSON object.
+
+Memory grows with the conversation, not with the stream.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+
+from agui_core.cli.safe import safe_json, safe_line
+from agui_core.cli.source import Source, WrongUse, read_file
+from agui_core.cli.terminal import Progress, Style, is_terminal, plural, speaks_unicode
+from agui_core.cli.transcript import transcript
+from agui_core.errors import AGUIError
+from agui_core.protocol.base import UNSET
+from agui_core.reducer.reducer import Reducer
+from agui_core.wire import to_wire
+
+__all__ = ["add", "make_reducer", "run"]
+
+_GOOD = frozenset({"finished", "interrupted", "cancelled"})
+_WARNINGS_SHOWN = 20
+
+_DESCRIPTION = """\
+Fold a recorded AG-UI stream into its messages and state.
+
+Prints a transcript: every message with its role, tool calls with their arguments and the results behind them, the
+state, and how the run ended. Deviations that do not end the run are listed on standard error."""
+_EPILOG = """\
+exit status:
+  0  the run finished, was interrupted (it waits for an answer) or was cancelled
+  1  it failed, was refused or truncated, or there was no run at all
+  2  wrong use: a file that cannot be read, a run input that is none
+
+examples:
+  agui reduce session.sse
+  curl -sN https://example.org/agent -d @input.json | agui reduce - --input input.json
+  agui reduce --json events.jsonl | jq .state"""
+
+
+def add(commands: Any) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "reduce",
+        help="show the messages and state of a stream",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_source(parser)
+    parser.add_argument("--lenient", action="store_true", help="repair or skip what the protocol forbids, and go on")
+    parser.add_argument("--json", action="store_true", help="print one JSON object for programs")
+    parser.set_defaults(run=run)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments that say what is read."""
+    parser.add_argument(
+        "file", metavar="FILE", help="the stream, SSE or JSON Lines (told by its content); - is standard input"
+    )
+    parser.add_argument(
+        "--input", metavar="RUN_INPUT.json", help="the RunAgentInput that was sent: its messages and state come first"
+    )
+
+
+def make_reducer(path: str | None, **options: Any) -> Reducer:
+    """A reducer that starts from the run input in the file `path`, or from nothing. Raises `WrongUse`."""
+    if path is None:
+        return Reducer(**options)
+    try:
+        return Reducer.from_input(read_file(path), **options)
+    except AGUIError as error:
+        raise WrongUse(f"{path} is no run input: {error}") from None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; returns the exit status."""
+    reducer = make_reducer(args.input, policy="lenient" if args.lenient else "strict")
+    with Source(args.file) as source:
+        _fold(source, reducer)
+    if source.cut_off:
+        print("warning: the last block was discarded, as no blank line follows it [SSE-12]", file=sys.stderr)
+    if args.json:
+        print(safe_json(as_json(reducer), ascii=not speaks_unicode(sys.stdout)))
+    else:
+        for line in transcript(reducer, Style(sys.stdout)):
+            print(line)
+        sys.stdout.flush()
+        _report(reducer, source)
+    return 0 if reducer.status in _GOOD else 1
+
+
+def as_json(reducer: Reducer) -> dict[str, Any]:
+    """What `--json` prints. In `toolArgs` an open or broken call has its value so far, null where there is none."""
+    error, run = reducer.error, reducer.run
+    calls = reducer.tool_calls
+    return {
+        "status": reducer.status,
+        "error": None if error is None else _refusal(error),
+        "runError": None if run.error is None else to_wire(run.error),
+        "messages": to_wire(reducer.messages),
+        "state": reducer.state,
+        "interrupts": to_wire(run.interrupts),
+        "pendingToolCallIds": list(run.pending_tool_calls),
+        "toolArgs": {id: None if (args := calls[id].args) is UNSET else args for id in calls},
+        "warnings": [msgspec.to_builtins(warning) for warning in reducer.warnings],
+    }
+
+
+def _refusal(error: Any) -> dict[str, Any]:
+    return {"rule": error.rule, "index": error.index, "type": error.type, "message": error.message}
+
+
+def _fold(source: Source, reducer: Reducer) -> None:
+    """Apply it all, until the end or the refusal, which the reducer remembers."""
+    apply = reducer.apply_lines if source.json_lines else reducer.apply_sse
+    progress = Progress(source, lambda: reducer.version)
+    try:
+        for piece in source:
+            apply(piece)
+            progress.tick()
+        reducer.end()
+    except AGUIError:
+        assert reducer.error is not None
+    finally:
+        progress.clear()
+
+
+def _report(reducer: Reducer, source: Source) -> None:
+    """Warnings, and what is wrong when standard output, which says so as well, is not in sight."""
+    warnings = reducer.warnings
+    for warning in warnings[:_WARNINGS_SHOWN]:
+        print(f"warning: {safe_line(str(warning))}", file=sys.stderr)
+    if len(warnings) > _WARNINGS_SHOWN:
+        print(
+            f"... and {plural(len(warnings) - _WARNINGS_SHOWN, 'more warning')} (agui verify lists all)",
+            file=sys.stderr,
+        )
+    if reducer.status not in _GOOD and not is_terminal(sys.stdout):
+        reason = reducer.error or (reducer.run.error.message if reducer.run.error else "")
+        print(
+            f"agui: {source.name}: {reducer.status}{f': {safe_line(str(reason))}' if reason else ''}", file=sys.stderr
+        )

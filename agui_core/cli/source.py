@@ -1,0 +1,118 @@
+"""One input of the command: a file or standard input, read in pieces, its format told from its first character."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from types import TracebackType
+from typing import BinaryIO
+
+__all__ = ["Source", "WrongUse", "read_file"]
+
+_PIECE = 64 * 1024
+_BLANK = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+
+
+class WrongUse(Exception):
+    """What was asked for cannot be done: exit status 2. The text is for the user."""
+
+
+class Source:
+    """A context manager over the bytes of `path` (`-`: standard input). Holds one piece at a time.
+
+    When it is entered, `json_lines` tells the format: a first character that is `{` means JSON Lines, all else SSE. A
+    byte order mark is left out. Raises `WrongUse` for what cannot be read.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.name = "<stdin>" if path == "-" else path
+        self.json_lines = False
+        self.size: int | None = None
+        """Bytes in all, where that is known."""
+        self.read = 0
+        """Bytes so far."""
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._head = b""
+        self._tail = b""
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether it ends inside a block, which is then discarded: no blank line follows (SSE-12). Known at the end."""
+        tail = self._tail.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return not self.json_lines and bool(tail.strip()) and not tail.endswith(b"\n\n")
+
+    @property
+    def format(self) -> str:
+        """The format's name."""
+        return "JSON Lines" if self.json_lines else "SSE"
+
+    def __enter__(self) -> Source:
+        self._file = self._open()
+        while len(self._head) < _PIECE and not self._head.removeprefix(_BOM).strip(_BLANK):
+            piece = self._piece()
+            if not piece:
+                break
+            self._head += piece
+        self._recognise()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._file is not None and self._path != "-":
+            self._file.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._head:
+            yield self._head
+            self._head = b""
+        while piece := self._piece():
+            yield piece
+
+    def _open(self) -> BinaryIO:
+        if self._path == "-":
+            return sys.stdin.buffer
+        try:
+            file = open(self._path, "rb")  # noqa: SIM115
+            self.size = os.fstat(file.fileno()).st_size or None
+        except OSError as error:
+            raise _unreadable(self.name, error) from None
+        return file
+
+    def _piece(self) -> bytes:
+        assert self._file is not None
+        try:
+            piece = self._file.read1(_PIECE)  # type: ignore[attr-defined]
+        except OSError as error:
+            raise _unreadable(self.name, error) from None
+        self.read += len(piece)
+        self._tail = (self._tail + piece)[-4:]
+        return bytes(piece)
+
+    def _recognise(self) -> None:
+        if self._head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise WrongUse(f"{self.name} is UTF-16 text; save it as UTF-8")
+        self._head = self._head.removeprefix(_BOM)
+        start = self._head.lstrip(_BLANK)
+        if start.startswith(b"["):
+            raise WrongUse(
+                f"{self.name} is one JSON array; events are read as SSE or as JSON Lines, one object on each line"
+                " (jq -c '.[]' makes them)"
+            )
+        self.json_lines = start.startswith(b"{")
+
+
+def read_file(path: str) -> bytes:
+    """A whole small file. Raises `WrongUse`."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().removeprefix(_BOM)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(name: str, error: OSError) -> WrongUse:
+    return WrongUse(f"cannot read {name}: {error.strerror or error}")

@@ -1,0 +1,196 @@
+"""`agui verify`: every violation of a recorded stream, with its line, event and rule.
+
+After each it goes on as the lenient policy would, so that one mistake does not hide the next. Memory grows with the
+conversation, not with the stream; findings are written as they are found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+
+from agui_core.cli.located import Located
+from agui_core.cli.reduce import add_source, make_reducer
+from agui_core.cli.safe import safe_json, safe_line
+from agui_core.cli.source import Source
+from agui_core.cli.terminal import Progress, Style, plural, speaks_unicode
+from agui_core.errors import AGUIError
+from agui_core.limits import Limits
+from agui_core.reducer.reducer import Reducer
+from agui_core.warning import ProtocolWarning
+
+__all__ = ["add", "run"]
+
+_DESCRIPTION = """\
+Check a recorded AG-UI stream against the protocol.
+
+Prints one line for each violation:
+
+  FILE:LINE: LEVEL: event INDEX TYPE: what is wrong [RULE]
+
+LINE is where the event begins in the file, counted from 1; INDEX counts events from 0. An "error" is what a consumer
+has to refuse the stream for; the check goes on after it by repairing or skipping the event, and says how ("opened:",
+"skipped:"). A "warning" refuses nothing: something unknown was removed, a patch did not apply, a duty was missed. A
+summary goes to standard error."""
+_EPILOG = """\
+exit status:
+  0  no errors
+  1  errors (also: the stream ends inside a run, or holds no event), or, with --fail-on-warnings, warnings
+  2  wrong use: a file that cannot be read, a run input that is none
+
+A run that fails with a well-formed RUN_ERROR is no violation."""
+
+
+def add(commands: Any) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "verify",
+        help="report every violation of the protocol in a stream",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_source(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object for programs")
+    parser.add_argument("--fail-on-warnings", action="store_true", help="exit with status 1 for warnings as well")
+    parser.set_defaults(run=run)
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One violation, as `--json` shows it."""
+
+    level: str
+    line: int
+    index: int | None
+    type: str | None
+    rule: str
+    path: str
+    message: str
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; returns the exit status."""
+    with Source(args.file) as source:
+        report = (_JsonReport if args.json else _TextReport)(source)
+        check = _Check(source, report)
+        check.run(make_reducer(args.input, policy="lenient", on_warning=check.note))
+    report.end(check)
+    failed = check.errors or (args.fail_on_warnings and check.warnings)
+    return 1 if failed else 0
+
+
+class _Check:
+    """One pass over the stream."""
+
+    def __init__(self, source: Source, report: _TextReport) -> None:
+        self.events = self.errors = self.warnings = 0
+        self.status = "idle"
+        self._source = source
+        self._report = report
+        self._line = 1
+        self._progress = Progress(source, lambda: self.events)
+
+    def run(self, reducer: Reducer) -> None:
+        """Read to the end, or to where a limit is exceeded."""
+        located = Located(self._source, Limits().event_bytes)
+        try:
+            for self._line, payload in located:
+                reducer.apply(payload)
+                self.events += 1
+                if not self.events % 256:
+                    self._progress.tick()
+            reducer.end()
+        except AGUIError as error:  # a limit: nobody goes on after that
+            self._line = max(self._line, located.line) if reducer.error is None else self._line
+            self._refusal(error)
+        else:
+            self._end(reducer, located)
+        self.status = reducer.status
+        self._progress.clear()
+
+    def note(self, warning: ProtocolWarning) -> None:
+        """A deviation in the event that is being applied."""
+        self._found(
+            "error" if warning.refused else "warning",
+            warning.rule,
+            warning.message,
+            index=warning.index,
+            type=warning.type,
+            path=warning.path,
+        )
+
+    def _refusal(self, error: Any) -> None:
+        index = self.events if error.index is None else error.index
+        self._found("error", error.rule, f"{error.message}; the check ends here", index=index, type=error.type)
+
+    def _end(self, reducer: Reducer, located: Located) -> None:
+        if located.discarded is not None:
+            self._line = located.discarded
+            self._found("warning", "SSE-12", "the last block is discarded: no blank line follows it")
+        self._line = located.line
+        if reducer.status == "truncated":
+            self._found("error", "RUN-17", "the stream ends inside a run: it is truncated")
+        elif not self.events:
+            self._found("error", "RUN-17", f"the stream holds no event (it was read as {self._source.format})")
+
+    def _found(
+        self, level: str, rule: str, message: str, *, index: int | None = None, type: str | None = None, path: str = ""
+    ) -> None:
+        if level == "error":
+            self.errors += 1
+        else:
+            self.warnings += 1
+        self._progress.clear()
+        self._report.add(
+            Finding(level=level, line=self._line, index=index, type=type, rule=rule, path=path, message=message)
+        )
+
+
+class _TextReport:
+    """A line for each finding, and the summary on standard error."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._style = Style(sys.stdout)
+
+    def add(self, finding: Finding) -> None:
+        level = self._style("red" if finding.level == "error" else "yellow", finding.level)
+        kind = f" {safe_line(finding.type)}" if finding.type else ""
+        event = "" if finding.index is None else f"event {finding.index}{kind}: "
+        place = f"{safe_line(self._source.name)}:{finding.line}"
+        print(f"{place}: {level}: {event}{safe_line(finding.message)} [{finding.rule}]")
+
+    def end(self, check: _Check) -> None:
+        sys.stdout.flush()
+        found = [plural(n, noun) for n, noun in ((check.errors, "error"), (check.warnings, "warning")) if n]
+        verdict = ", ".join(found) or "no violations"
+        print(f"{safe_line(self._source.name)}: {plural(check.events, 'event')}, {verdict}", file=sys.stderr)
+
+
+class _JsonReport(_TextReport):
+    """One JSON object, written as it grows."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._ascii = not speaks_unicode(sys.stdout)
+        self._before = '{"violations": [\n'
+
+    def add(self, finding: Finding) -> None:
+        print(self._before + safe_json(finding, indent=0, ascii=self._ascii), end="")
+        self._before = ",\n"
+
+    def end(self, check: _Check) -> None:
+        if self._before != ",\n":
+            print(self._before, end="")
+        summary = {
+            "file": self._source.name,
+            "format": self._source.format,
+            "events": check.events,
+            "errors": check.errors,
+            "warnings": check.warnings,
+            "status": check.status,
+        }
+        print(f"\n], {safe_json(summary, indent=0, ascii=self._ascii)[1:]}")
