@@ -16,36 +16,19 @@ a string that the reader still refers to when it grows is copied, because string
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn
 
 import msgspec
 from msgspec import UNSET
 
-from agui_core.reducer._partial_json_grammar import (
-    LIST,
-    LISTED_OBJECT,
-    OBJECT,
-    ROOT,
-    RUN,
-    RUN_END,
-    Item,
-    Kind,
-    Match,
-    Member,
-    State,
-    escape_end,
-)
+from agui_core.reducer._partial_json_grammar import LIST, ROOT, RUN, RUN_END, Kind, State, escape_end
 from agui_core.reducer._partial_json_number import PartialNumber
+from agui_core.reducer._partial_json_steps import LITERALS, RefusedError, decode, decode_string
 
 __all__ = ["JsonFault", "PartialJson"]
 
-_LITERALS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
-_LITERAL_BY_INITIAL: Final = {word[0]: word for word in _LITERALS}
+_LITERAL_BY_INITIAL: Final = {word[0]: word for word in LITERALS}
 _NUMBER_INITIALS: Final = frozenset("-0123456789")
-
-_decode = msgspec.json.decode
-_decode_string = msgspec.json.Decoder(str).decode
 
 
 class JsonFault(msgspec.Struct, frozen=True):
@@ -58,14 +41,6 @@ class JsonFault(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"character {self.position}: {self.reason}"
-
-
-class _RefusedError(Exception):
-    """Leaves the parser's loop: the text, as cut for this feed, is broken at `offset`."""
-
-    def __init__(self, offset: int, reason: str) -> None:
-        self.offset = offset
-        self.reason = reason
 
 
 class PartialJson:
@@ -172,7 +147,7 @@ class PartialJson:
         self._plain = None
         try:
             self._end_text()
-        except _RefusedError as refused:
+        except RefusedError as refused:
             self.error = JsonFault(end, refused.reason)
         else:
             self.value = self._top[0]
@@ -191,7 +166,7 @@ class PartialJson:
     def _take_document(self, text: str) -> bool:
         """Decode the text at one go if it is a whole document: what was read late is often complete."""
         try:
-            value = _decode(text)
+            value = decode(text)
         except (ValueError, RecursionError):
             return False
         if text.count("[") + text.count("{") > self._depth_limit and _depth(value) > self._depth_limit:
@@ -227,7 +202,7 @@ class PartialJson:
                         slot = self._slot
                         grown = growing[slot]
                         growing[slot] = None  # as in feed
-                        grown += _decode_string(f'"{run}"') if "\\" in run else run
+                        grown += decode_string(f'"{run}"') if "\\" in run else run
                         growing[slot] = grown
                 if step > RUN_END:
                     state = state.steps[step](self, found)
@@ -243,7 +218,7 @@ class PartialJson:
                     if end == size:
                         break
                 position = end
-        except _RefusedError as refused:
+        except RefusedError as refused:
             self.error = JsonFault(self._seen + refused.offset, refused.reason)
             return
         self._state = state
@@ -264,7 +239,7 @@ class PartialJson:
             held = "\\"
             text = text[:-1]
         try:
-            run = _decode_string(f'"{text}"')
+            run = decode_string(f'"{text}"')
         except ValueError:
             return False
         self._grow(run)
@@ -336,8 +311,8 @@ class PartialJson:
         if "\ud800" <= character <= "\udbff":
             return self._take_high_half(text, position)
         if character >= " ":
-            raise _RefusedError(position, f"{character!a} is half of a surrogate pair, and its first half is missing")
-        raise _RefusedError(position, f"control character {character!a} in a string; JSON has it as an escape")
+            raise RefusedError(position, f"{character!a} is half of a surrogate pair, and its first half is missing")
+        raise RefusedError(position, f"control character {character!a} in a string; JSON has it as an escape")
 
     def _take_high_half(self, text: str, position: int) -> int:
         """The first half of a pair, as a character of its own: the rest may come with the next delta."""
@@ -362,7 +337,7 @@ class PartialJson:
     def _go_on_number(self, number: PartialNumber, text: str, position: int) -> int:
         end = number.scan(text, position)
         if number.too_large:
-            raise _RefusedError(end, number.range_fault)
+            raise RefusedError(end, number.range_fault)
         if end == len(text):
             return end
         if not number.whole:
@@ -375,13 +350,13 @@ class PartialJson:
     def _end_number(self, number: PartialNumber, end: int) -> None:
         value = number.value()
         if value is None:
-            raise _RefusedError(end, number.range_fault)
+            raise RefusedError(end, number.range_fault)
         self._number = None
         self._store(value)
         self._state = self._kind.after
 
     def _refuse(self, text: str, position: int, expected: str) -> NoReturn:
-        raise _RefusedError(position, f"{text[position]!a} instead of {expected}")
+        raise RefusedError(position, f"{text[position]!a} instead of {expected}")
 
     def _end_text(self) -> None:
         number = self._number
@@ -396,7 +371,7 @@ class PartialJson:
             missing = self._state.expects
         kinds = [self._kind, *(kind for _, _, kind in reversed(self._stack))]
         closers = "".join(kind.closer for kind in kinds)
-        raise _RefusedError(0, f"the text ends before {missing}" + (f", then {closers!r}" if closers else ""))
+        raise RefusedError(0, f"the text ends before {missing}" + (f", then {closers!r}" if closers else ""))
 
 
 def _depth(value: Any) -> int:
@@ -409,248 +384,3 @@ def _depth(value: Any) -> int:
             item for container in level for item in (container.values() if isinstance(container, dict) else container)
         ]
     return depth
-
-
-# One step for each group that can be the last of a match: stores what the match found, returns the state after it.
-# Objects and lists (with the root) have their own, because they store and number differently.
-
-Step: TypeAlias = Callable[[PartialJson, Match], State]
-
-
-def _text_of(found: Match, group: int) -> str:
-    run = found[group]
-    return _decode_string(f'"{run}"') if "\\" in run else run
-
-
-def _number_of(parser: PartialJson, found: Match, group: int) -> int | float:
-    try:
-        number: int | float = _decode(found[group])
-    except ValueError:  # out of range: reading it once more, character by character, tells where
-        parser._state = parser._kind.value
-        parser._go_on_number(PartialNumber(), found.string, found.start(group))
-        raise
-    return number
-
-
-def _open(parser: PartialJson, slot: str | int, kind: Kind, position: int) -> State:
-    """Go into a new container in `slot` of the one now open."""
-    stack = parser._stack
-    top = parser._top
-    if len(stack) >= parser._depth_limit:
-        parser._state = parser._kind.value
-        raise _RefusedError(position, f"nested deeper than {parser._depth_limit} containers")
-    container: Any = {} if kind.is_object else []
-    if parser._kind.is_object:
-        top[slot] = container
-    else:
-        top.append(container)
-    if not stack:
-        parser.value = container
-    stack.append((top, slot, parser._kind))
-    parser._top = container
-    parser._kind = kind
-    return kind.first
-
-
-def _begin_key(parser: PartialJson, found: Match, group: int) -> State:
-    run = found[group]
-    parser._growing = name = parser._name
-    parser._slot = 0
-    name[0] = _decode_string(f'"{run}"') if "\\" in run else run
-    return parser._kind.in_key
-
-
-def _close(parser: PartialJson, found: Match) -> State:
-    parser._top, _, kind = parser._stack.pop()
-    parser._kind = kind
-    return kind.after
-
-
-def _comma(parser: PartialJson, found: Match) -> State:
-    return parser._kind.comma
-
-
-# Lists and the root.
-
-
-def _item_text(parser: PartialJson, found: Match) -> State:
-    parser._growing = top = parser._top
-    parser._slot = -1
-    top.append(_text_of(found, Item.TEXT))
-    return parser._kind.string
-
-
-def _item_text_end(parser: PartialJson, found: Match) -> State:
-    parser._top.append(_text_of(found, Item.TEXT))
-    return parser._kind.after
-
-
-def _item_number(parser: PartialJson, found: Match) -> State:
-    parser._top.append(_number_of(parser, found, Item.NUMBER))
-    return parser._kind.after
-
-
-def _item_literal(parser: PartialJson, found: Match) -> State:
-    parser._top.append(_LITERALS[found[Item.LITERAL]])
-    return parser._kind.after
-
-
-def _item_open_list(parser: PartialJson, found: Match) -> State:
-    return _open(parser, len(parser._top), LIST, found.start(Item.OPEN_LIST) - 1)
-
-
-def _item_open_object(parser: PartialJson, found: Match) -> State:
-    return _open(
-        parser, len(parser._top), LISTED_OBJECT if parser._stack else OBJECT, found.start(Item.OPEN_OBJECT) - 1
-    )
-
-
-def _item_first_key(parser: PartialJson, found: Match) -> State:
-    _item_open_object(parser, found)
-    return _begin_key(parser, found, Item.FIRST_KEY)
-
-
-# Objects. The key that a value belongs to is that of its match, or the parser's when it ended before.
-
-
-def _take_name(parser: PartialJson, found: Match) -> str:
-    name: str | None = found[Member.KEY]
-    if name is None:
-        return parser._name[0]
-    if "\\" in name:
-        name = _decode_string(f'"{name}"')
-    parser._name[0] = name
-    return name
-
-
-def _key(parser: PartialJson, found: Match) -> State:
-    return _begin_key(parser, found, Member.KEY)
-
-
-def _key_end(parser: PartialJson, found: Match) -> State:
-    _take_name(parser, found)
-    return parser._kind.after_key
-
-
-def _colon(parser: PartialJson, found: Match) -> State:
-    _take_name(parser, found)
-    return parser._kind.value
-
-
-def _member_text(parser: PartialJson, found: Match) -> State:
-    parser._slot = name = _take_name(parser, found)
-    parser._growing = top = parser._top
-    run = found[Member.TEXT]
-    top[name] = _decode_string(f'"{run}"') if "\\" in run else run
-    return parser._kind.string
-
-
-def _member_scalar(parser: PartialJson, found: Match) -> State:
-    """A whole string, number or literal."""
-    name = _take_name(parser, found)
-    run = found[Member.TEXT]
-    if run is not None:
-        parser._top[name] = _decode_string(f'"{run}"') if "\\" in run else run
-    elif found[Member.NUMBER] is not None:
-        parser._top[name] = _number_of(parser, found, Member.NUMBER)
-    else:
-        parser._top[name] = _LITERALS[found[Member.LITERAL]]
-    return parser._kind.after
-
-
-def _next_close(parser: PartialJson, found: Match) -> State:
-    _member_scalar(parser, found)
-    return _close(parser, found)
-
-
-def _next_comma(parser: PartialJson, found: Match) -> State:
-    _member_scalar(parser, found)
-    return parser._kind.comma
-
-
-def _next_key(parser: PartialJson, found: Match) -> State:
-    _member_scalar(parser, found)
-    return _begin_key(parser, found, Member.NEXT_KEY)
-
-
-def _member_open_list(parser: PartialJson, found: Match) -> State:
-    return _open(parser, _take_name(parser, found), LIST, found.start(Member.OPEN_LIST) - 1)
-
-
-def _member_open_object(parser: PartialJson, found: Match) -> State:
-    return _open(parser, _take_name(parser, found), OBJECT, found.start(Member.OPEN_OBJECT) - 1)
-
-
-def _member_first_key(parser: PartialJson, found: Match) -> State:
-    _member_open_object(parser, found)
-    return _begin_key(parser, found, Member.FIRST_KEY)
-
-
-def _sibling(parser: PartialJson, found: Match) -> State:
-    return _begin_sibling(parser, found, Member.SIBLING)
-
-
-def _next_sibling(parser: PartialJson, found: Match) -> State:
-    _member_scalar(parser, found)
-    return _begin_sibling(parser, found, Member.NEXT_SIBLING)
-
-
-def _begin_sibling(parser: PartialJson, found: Match, group: int) -> State:
-    """Go from one object of a list to the next."""
-    stack = parser._stack
-    siblings, slot, kind = stack[-1]
-    stack[-1] = (siblings, slot + 1, kind)
-    container: dict[str, Any] = {}
-    parser._top = container
-    siblings.append(container)
-    return _begin_key(parser, found, group)
-
-
-def _unused(parser: PartialJson, found: Match) -> State:
-    raise AssertionError("no pattern ends with this group")
-
-
-def _table(last: int, steps: dict[int, Step]) -> tuple[Step, ...]:
-    return tuple(steps.get(group, _unused) for group in range(last + 1))
-
-
-_ITEM_STEPS = _table(
-    Item.LITERAL,
-    {
-        Item.CLOSE: _close,
-        Item.COMMA: _comma,
-        Item.OPEN_LIST: _item_open_list,
-        Item.OPEN_OBJECT: _item_open_object,
-        Item.FIRST_KEY: _item_first_key,
-        Item.TEXT: _item_text,
-        Item.TEXT_END: _item_text_end,
-        Item.NUMBER: _item_number,
-        Item.LITERAL: _item_literal,
-    },
-)
-_MEMBER_STEPS = _table(
-    Member.NEXT_KEY,
-    {
-        Member.CLOSE: _close,
-        Member.SIBLING: _sibling,
-        Member.COMMA: _comma,
-        Member.KEY: _key,
-        Member.KEY_END: _key_end,
-        Member.COLON: _colon,
-        Member.OPEN_LIST: _member_open_list,
-        Member.OPEN_OBJECT: _member_open_object,
-        Member.FIRST_KEY: _member_first_key,
-        Member.TEXT_END: _member_scalar,
-        Member.TEXT_CUT: _member_text,
-        Member.NUMBER: _member_scalar,
-        Member.LITERAL: _member_scalar,
-        Member.NEXT_CLOSE: _next_close,
-        Member.NEXT_SIBLING: _next_sibling,
-        Member.NEXT_COMMA: _next_comma,
-        Member.NEXT_KEY: _next_key,
-    },
-)
-
-for _kind in (ROOT, LIST, OBJECT, LISTED_OBJECT):
-    for _state in _kind.states():
-        _state.steps = _MEMBER_STEPS if _kind.is_object else _ITEM_STEPS
