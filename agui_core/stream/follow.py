@@ -1,0 +1,153 @@
+"""`follow`: one run from any source, as an async context manager that owns the task and the source.
+
+    async with agui.follow(source) as run:
+        async for update in run.updates(interval=1 / 30):
+            render(update.messages, update.changes)
+    run.status, run.reducer
+
+Leaving the block, however it happens, ends the task, closes the source in the task that pulled it (within a second),
+and makes a run that is still open `truncated`. An exception of the block leaves it as itself. No task group or cancel
+scope is held open across a `yield`, so the block may be left by an exception, by cancellation or by `return`; like
+every task group it must not itself be wrapped around a `yield` of an async generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Iterable
+from types import TracebackType
+
+import anyio
+from anyio.abc import TaskGroup
+
+from agui_core.limits import Limits
+from agui_core.reducer import Reducer
+from agui_core.reducer.reducer import Middleware, Policy, Status
+from agui_core.stream.feed import Feed
+from agui_core.stream.intake import open_reducer
+from agui_core.stream.readers import EveryEvent, Paced, check_interval
+from agui_core.stream.source import Source
+from agui_core.warning import ProtocolWarning
+
+__all__ = ["LiveRun", "follow"]
+
+_INTERVAL = 1 / 30
+
+
+def follow(
+    source: AsyncIterable[object],
+    *,
+    middleware: Iterable[Middleware] = (),
+    policy: Policy | None = None,
+    limits: Limits | None = None,
+    reducer: Reducer | None = None,
+) -> LiveRun:
+    """Follow a run: `async with follow(source) as run`.
+
+    `source` is an async iterable. Its bytes and str items are the wire, cut anywhere (a first non-blank `{` means
+    JSON Lines, else server-sent events); everything else that `Reducer.apply` takes is one event. `middleware`,
+    `policy` (strict if not said) and `limits` are the reducer's; a `reducer` to go on with brings its own.
+    """
+    return LiveRun(Source(source), open_reducer(reducer, middleware, policy, limits))
+
+
+class LiveRun:
+    """A run while it arrives. An async context manager, to be entered once; after the block everything can still be
+    read.
+    """
+
+    def __init__(
+        self, source: Source, reducer: Reducer, notes: Callable[[], tuple[ProtocolWarning, ...]] = tuple
+    ) -> None:
+        self.reducer = reducer
+        """The reducer that the source is applied to; between two waits of yours nothing in it changes."""
+        self._source = source
+        self._notes = notes
+        self._feed: Feed | None = None
+        self._tasks: TaskGroup | None = None
+        self._since = 0
+        self._updates: EveryEvent | Paced | None = None
+        self._paced = False
+
+    @property
+    def status(self) -> Status:
+        """Where the run stands (`Reducer.status`)."""
+        return self.reducer.status
+
+    @property
+    def warnings(self) -> tuple[ProtocolWarning, ...]:
+        """What was changed in what we sent, if anything was, then what the reducer warns of."""
+        return (*self._notes(), *self.reducer.warnings)
+
+    def updates(self, interval: float = _INTERVAL) -> EveryEvent | Paced:
+        """The updates of this run, once.
+
+        `interval` is in seconds. 0 gives an update after every single event: the source is pulled only when the loop
+        asks, in the loop's task. More than 0 gives an update when there is news, at most one per interval, while a
+        task of the block reads at most one interval ahead of you; a source that stalls does not delay what came
+        before.
+
+        The source's own exception is raised here, unchanged, after one last update that shows the run `truncated`; so
+        is the refusal of the stream (`ProtocolError`, `DecodeError`, `LimitExceeded`), with the run `rejected`. Two
+        tasks in one iterator are an `anyio.BusyResourceError`.
+        """
+        check_interval(interval)
+        if self._updates is not None:
+            raise RuntimeError("updates() can be called once per run; run.reader() gives further readers")
+        if interval:
+            self._updates = self._reader(interval, self._since)
+        else:
+            if self._paced:
+                raise RuntimeError("updates(interval=0) pulls the source itself and cannot share it with run.reader()")
+            self._updates = EveryEvent(self._entered(), self._since)
+        return self._updates
+
+    def reader(self, interval: float = _INTERVAL) -> Paced:
+        """One more reader, at its own pace, with its own merged updates. Its first update shows the conversation so
+        far.
+
+        A slow reader holds nobody up: the run is read ahead of the quickest one.
+        """
+        check_interval(interval)
+        if not interval:
+            raise ValueError("a reader needs an interval above 0; only updates(interval=0) gives every event")
+        return self._reader(interval, 0)
+
+    async def __aenter__(self) -> LiveRun:
+        if self._tasks is not None:
+            raise RuntimeError("a run can be entered once; follow the source anew")
+        self._since = self.reducer.version
+        self._tasks = anyio.create_task_group()
+        self._feed = Feed(self._source, self.reducer)
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(self._feed.pump)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._tasks is not None
+        feed = self._entered()
+        try:
+            with anyio.CancelScope(shield=True):
+                await feed.stop()
+                await feed.close()
+        finally:
+            if isinstance(self._updates, EveryEvent):
+                self._updates.drop()
+            feed.leave()
+            # Told of no exception: it would wrap the block's own in a group.
+            await self._tasks.__aexit__(None, None, None)
+        if error is None and feed.close_error is not None:
+            raise feed.close_error
+
+    def _reader(self, interval: float, since: int) -> Paced:
+        if isinstance(self._updates, EveryEvent):
+            raise RuntimeError("updates(interval=0) pulls the source itself; further readers need updates(interval>0)")
+        reader = Paced(self._entered(), interval, since)
+        self._paced = True
+        return reader
+
+    def _entered(self) -> Feed:
+        if self._feed is None:
+            raise RuntimeError("the run is read inside its block: async with ... as run")
+        return self._feed

@@ -1,0 +1,126 @@
+"""`follow_sync`: the twin of `follow` for programs without an event loop: an update after every item of the source.
+
+with agui.follow_sync(source) as run:
+    for update in run.updates():
+        render(update.messages, update.changes)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable, Iterator
+from types import TracebackType
+
+from agui_core.errors import AGUIError
+from agui_core.limits import Limits
+from agui_core.reducer import Reducer
+from agui_core.reducer.reducer import Middleware, Policy, Status
+from agui_core.stream.intake import WIRE, Intake, open_reducer
+from agui_core.stream.update import Mark, Update
+from agui_core.warning import ProtocolWarning
+
+__all__ = ["SyncRun", "SyncUpdates", "follow_sync"]
+
+
+def follow_sync(
+    source: Iterable[object],
+    *,
+    middleware: Iterable[Middleware] = (),
+    policy: Policy | None = None,
+    limits: Limits | None = None,
+    reducer: Reducer | None = None,
+) -> SyncRun:
+    """Follow a run: `with follow_sync(source) as run`. Sources and options as for `follow`, with a plain iterable."""
+    return SyncRun(source, open_reducer(reducer, middleware, policy, limits))
+
+
+class SyncRun:
+    """A run while it arrives. A context manager, to be entered once; leaving it closes the source."""
+
+    def __init__(self, source: Iterable[object], reducer: Reducer) -> None:
+        if isinstance(source, (AsyncIterable, *WIRE)) or not isinstance(source, Iterable):
+            hint = "; follow takes async iterables" if isinstance(source, AsyncIterable) else ""
+            raise TypeError(f"a source is an iterable of reads or events, not a {type(source).__name__}{hint}")
+        self.reducer = reducer
+        """The reducer that the source is applied to."""
+        self._source = iter(source)
+        self._updates: SyncUpdates | None = None
+
+    @property
+    def status(self) -> Status:
+        """Where the run stands (`Reducer.status`)."""
+        return self.reducer.status
+
+    @property
+    def warnings(self) -> tuple[ProtocolWarning, ...]:
+        """What the reducer warns of."""
+        return self.reducer.warnings
+
+    def updates(self) -> SyncUpdates:
+        """An update after every item of the source, once. Errors come as they do from `LiveRun.updates`."""
+        if self._updates is not None:
+            raise RuntimeError("updates() can be called once per run")
+        self._updates = SyncUpdates(self._source, self.reducer)
+        return self._updates
+
+    def __enter__(self) -> SyncRun:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._updates is not None:
+            self._updates.leave()
+        close = getattr(self._source, "close", None)
+        if close is not None:
+            try:
+                close()
+            except Exception:
+                if error is None:
+                    raise
+
+
+class SyncUpdates:
+    """The iterator over a `SyncRun`."""
+
+    __slots__ = ("_failure", "_intake", "_mark", "_over", "_source")
+
+    def __init__(self, source: Iterator[object], reducer: Reducer) -> None:
+        self._source = source
+        self._mark = Mark(reducer, reducer.version)
+        self._intake = Intake(reducer)
+        self._over = False
+        self._failure: Exception | None = None
+
+    def __iter__(self) -> SyncUpdates:
+        return self
+
+    def __next__(self) -> Update:
+        if self._over:
+            failure, self._failure = self._failure, None
+            raise failure or StopIteration
+        try:
+            item = next(self._source)
+            self._intake.take(item)
+        except StopIteration:
+            if not self._conclude(None):
+                raise
+        except Exception as error:
+            self._conclude(error)
+        return Update(self._mark)
+
+    def leave(self) -> None:
+        """Nobody reads on: what is still open is truncated (RUN-16)."""
+        if not self._over:
+            self._over = True
+            self._intake.leave()
+
+    def _conclude(self, failure: Exception | None) -> bool:
+        """Nothing more will come. Tells whether there is something new to look at; after a failure there always is."""
+        self._over = True
+        changed = False
+        try:
+            changed = self._intake.end()
+        except AGUIError as error:
+            failure = failure or error
+        self._failure = failure
+        return changed or failure is not None

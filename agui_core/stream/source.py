@@ -1,0 +1,53 @@
+"""A source of items: pulled by one task at a time, and closed in the task that pulled it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+
+from anyio import move_on_after
+
+__all__ = ["CLOSING", "Source"]
+
+CLOSING = 1.0
+"""Seconds that closing something may take, shielded from cancellation; after that it is abandoned."""
+
+
+class Source:
+    """The iterator of an async iterable, and its end. A pending `pull` is only ever cancelled with the task it waits
+    in.
+    """
+
+    __slots__ = ("_abandoned", "_busy", "_closed", "_iterator")
+
+    def __init__(self, source: AsyncIterable[object]) -> None:
+        if not hasattr(source, "__aiter__"):
+            hint = "; follow_sync takes iterables that are not async" if isinstance(source, Iterable) else ""
+            raise TypeError(f"a source is an async iterable, not a {type(source).__name__}{hint}")
+        self._iterator: AsyncIterator[object] = source.__aiter__()
+        self._busy = False
+        self._abandoned = False
+        self._closed = False
+
+    async def pull(self) -> object:
+        """The next item. Raises what the iterator raises, `StopAsyncIteration` at its end."""
+        self._busy = True
+        try:
+            return await self._iterator.__anext__()
+        finally:
+            self._busy = False
+            if self._abandoned:
+                await self.close()
+
+    async def close(self) -> None:
+        """Close the iterator, once. While another task waits in `pull`, that task does it as soon as it is back.
+
+        Raises what closing raises, save that it is given up after `CLOSING` seconds.
+        """
+        if self._busy:
+            self._abandoned = True
+        elif not self._closed:
+            self._closed = True
+            aclose = getattr(self._iterator, "aclose", None)
+            if aclose is not None:
+                with move_on_after(CLOSING, shield=True):
+                    await aclose()

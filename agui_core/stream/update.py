@@ -1,0 +1,79 @@
+"""What a reader gets: the conversation as it is when the reader looks, and still the same whenever it looks again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from agui_core.protocol.messages import Message
+from agui_core.reducer import Changes, Reducer, Run
+from agui_core.reducer.reducer import Status
+
+__all__ = ["Mark", "Update"]
+
+
+class Mark:
+    """How far one reader has looked. Changes are counted from the last update that was read, so none is ever missed."""
+
+    __slots__ = ("reducer", "since")
+
+    def __init__(self, reducer: Reducer, since: int) -> None:
+        self.reducer = reducer
+        self.since = since
+
+
+class _Shown(msgspec.Struct, frozen=True):
+    messages: tuple[Message, ...]
+    state: Any
+    status: Status
+    run: Run
+    changes: Changes
+
+
+class Update:
+    """One step of a run. Frozen at the first read of anything in it, and one that is not read costs nothing.
+
+    A read costs what changed since the update that the same reader read before, plus one pointer per message.
+    """
+
+    __slots__ = ("_mark", "_shown")
+
+    def __init__(self, mark: Mark) -> None:
+        self._mark = mark
+        self._shown: _Shown | None = None
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages. One that did not change is the same object as in the update before."""
+        return self._read().messages
+
+    @property
+    def state(self) -> Any:
+        """The state, a plain JSON value that is never changed in place, nor may you change it."""
+        return self._read().state
+
+    @property
+    def status(self) -> Status:
+        """Where the run stands."""
+        return self._read().status
+
+    @property
+    def run(self) -> Run:
+        """The run itself: its ids, result, error, usage, interrupts and pending calls."""
+        return self._read().run
+
+    @property
+    def changes(self) -> Changes:
+        """What differs from the update that this reader read before this one."""
+        return self._read().changes
+
+    def _read(self) -> _Shown:
+        shown = self._shown
+        if shown is None:
+            mark = self._mark
+            reducer = mark.reducer
+            changes = reducer.changes(mark.since)
+            mark.since = changes.version
+            shown = self._shown = _Shown(reducer.messages, reducer.state, reducer.status, reducer.run, changes)
+        return shown
