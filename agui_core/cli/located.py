@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agui_core.cli.source import Source
-from agui_core.wire import JSONLinesDecoder, SSEDecoder
 
 __all__ = ["Located"]
 
@@ -24,7 +23,7 @@ class Located:
 
     def __init__(self, source: Source, limit: int) -> None:
         self._source = source
-        self._decoder = JSONLinesDecoder(limit) if source.json_lines else SSEDecoder(limit)
+        self._decoder = source.decoder(limit)
         self.line = 1
         """Where the reading is."""
         self.discarded: int | None = None

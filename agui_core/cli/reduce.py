@@ -20,9 +20,10 @@ from agui_core.protocol.base import UNSET
 from agui_core.reducer.reducer import Reducer
 from agui_core.wire import to_wire
 
-__all__ = ["add", "make_reducer", "run"]
+__all__ = ["GOOD", "add", "add_source", "make_reducer", "run"]
 
-_GOOD = frozenset({"finished", "interrupted", "cancelled"})
+GOOD = frozenset({"finished", "interrupted", "cancelled"})
+"""The statuses that the shell hears of as success."""
 _WARNINGS_SHOWN = 20
 
 _DESCRIPTION = """\
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
             print(line)
         sys.stdout.flush()
         _report(reducer, source)
-    return 0 if reducer.status in _GOOD else 1
+    return 0 if reducer.status in GOOD else 1
 
 
 def as_json(reducer: Reducer) -> dict[str, Any]:
@@ -140,7 +141,7 @@ def _report(reducer: Reducer, source: Source) -> None:
             f"... and {plural(len(warnings) - _WARNINGS_SHOWN, 'more warning')} (agui verify lists all)",
             file=sys.stderr,
         )
-    if reducer.status not in _GOOD and not is_terminal(sys.stdout):
+    if reducer.status not in GOOD and not is_terminal(sys.stdout):
         reason = reducer.error or (reducer.run.error.message if reducer.run.error else "")
         print(
             f"agui: {source.name}: {reducer.status}{f': {safe_line(str(reason))}' if reason else ''}", file=sys.stderr

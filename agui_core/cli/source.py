@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import BinaryIO
 
+from agui_core.limits import Limits
+from agui_core.wire import JSONLinesDecoder, SSEDecoder
+
 __all__ = ["Source", "WrongUse", "read_file"]
 
 _PIECE = 64 * 1024
@@ -48,6 +51,10 @@ class Source:
     def format(self) -> str:
         """The format's name."""
         return "JSON Lines" if self.json_lines else "SSE"
+
+    def decoder(self, limit: int = Limits().event_bytes) -> JSONLinesDecoder | SSEDecoder:
+        """A new reader of this format, for events of at most `limit` bytes."""
+        return JSONLinesDecoder(limit) if self.json_lines else SSEDecoder(limit)
 
     def __enter__(self) -> Source:
         self._file = self._open()

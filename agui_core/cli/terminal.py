@@ -38,6 +38,13 @@ class Style:
         dumb = os.environ.get("TERM") == "dumb"
         self.on = understood and not dumb and not os.environ.get("NO_COLOR") and is_terminal(stream)
 
+    @classmethod
+    def always(cls) -> Style:
+        """Emphasis whatever the output is, for whoever reads the codes itself."""
+        style = cls.__new__(cls)
+        style.on = True
+        return style
+
     def __call__(self, look: str, text: str) -> str:
         """`text`, which is safe already, in one of the looks: bold, dim, red, green, yellow, cyan."""
         return f"\x1b[{_CODES[look]}m{text}\x1b[0m" if self.on and text else text

@@ -18,7 +18,7 @@ from agui_core.protocol.run import Interrupt, TokenUsage
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCallView
 
-__all__ = ["transcript"]
+__all__ = ["Writer", "transcript"]
 
 _STATUS = {
     "idle": ("red", "no run: the input holds no event"),
@@ -42,7 +42,7 @@ _COUNTS = {
 
 def transcript(reducer: Reducer, style: Style) -> Iterator[str]:
     """The lines of the transcript, without their line ends."""
-    writer = _Writer(reducer, style)
+    writer = Writer(reducer, style)
     for message in reducer.messages:
         yield from writer.message(message)
     if reducer.state not in ({}, None):
@@ -52,10 +52,15 @@ def transcript(reducer: Reducer, style: Style) -> Iterator[str]:
     yield from writer.run()
 
 
-class _Writer:
-    def __init__(self, reducer: Reducer, style: Style) -> None:
+class Writer:
+    """Makes the lines. `room`, for a view that is drawn again and again: only the last so many characters of a text are
+    shown, and of an open call's arguments the value so far.
+    """
+
+    def __init__(self, reducer: Reducer, style: Style, room: int | None = None) -> None:
         self._reducer = reducer
         self._style = style
+        self._room = room
         self._results: dict[str, list[m.ToolMessage]] = {}
         self._shown: set[str] = set()
         for message in reducer.messages:
@@ -100,7 +105,7 @@ class _Writer:
             yield from _indented(_usage(usage))
         for interrupt in run.interrupts:
             yield from self._interrupt(interrupt)
-        if run.pending_tool_calls:
+        if run.pending_tool_calls and reducer.status != "running":
             yield style("yellow", f"{plural(len(run.pending_tool_calls), 'tool call')} without a result:")
             for id in run.pending_tool_calls:
                 call = reducer.tool_calls.get(id)
@@ -126,6 +131,8 @@ class _Writer:
         if content is UNSET or content == "":
             return
         if isinstance(content, str):
+            if self._room is not None and len(content) > self._room:
+                content = "… " + content[-self._room :]
             yield from _indented(safe_block(content), indent)
             return
         for part in content:
@@ -148,6 +155,8 @@ class _Writer:
         """A mark for the heading, and the arguments: as JSON when they are, as they came when they are not."""
         if text != view.arguments:  # the same id once more, in another message
             return "", safe_block(text)
+        if self._room is not None and not view.complete and view.error is None:
+            return self._style("yellow", " …"), "" if view.args is UNSET else pretty(view.args)
         if not view.complete:
             return self._style("yellow", " incomplete: the call has not ended"), safe_block(text)
         if not view.valid:

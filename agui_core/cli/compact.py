@@ -1,0 +1,139 @@
+"""`agui compact`: a recorded stream with fewer events that replays to the same conversation."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+from agui_core.cli.reduce import add_source, make_reducer
+from agui_core.cli.safe import safe_line
+from agui_core.cli.source import Source, WrongUse
+from agui_core.cli.terminal import Progress, plural
+from agui_core.errors import AGUIError
+from agui_core.protocol.base import UNSET
+from agui_core.reducer.compact import compact
+from agui_core.wire import encode, encode_sse
+
+__all__ = ["add", "run"]
+
+_DESCRIPTION = """\
+Write a recorded AG-UI stream with fewer events, for storage and replay.
+
+Text and arguments that came in many pieces become one event each, chunks become explicit events, state patches are
+joined. Replayed, the result comes to the same messages, state, tool calls and run outcomes. A line on standard error
+says how much was saved."""
+_EPILOG = """\
+exit status:
+  0  done
+  1  the stream is refused (--lenient repairs it first), or holds no event; standard output then ends with the events
+     before the refused one, and the file of --output is left alone
+  2  wrong use: a file that cannot be read or written, a run input that is none"""
+
+
+def add(commands: Any) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "compact",
+        help="write a stream with fewer events that replays to the same",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_source(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="write here, not to standard output; may be the input")
+    parser.add_argument(
+        "--to", choices=("sse", "jsonl"), help="the format to write; without it, the format of the input"
+    )
+    parser.add_argument("--lenient", action="store_true", help="repair or skip what the protocol forbids, and go on")
+    parser.add_argument("--drop-raw", action="store_true", help="leave RAW events out")
+    parser.add_argument("--drop-custom", action="store_true", help="leave CUSTOM events out")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; returns the exit status."""
+    state = UNSET if args.input is None else make_reducer(args.input).state
+    with Source(args.file) as source:
+        work = _Work(source)
+        events = compact(
+            work.payloads(),
+            policy="lenient" if args.lenient else "strict",
+            state=state,
+            keep_raw=not args.drop_raw,
+            keep_custom=not args.drop_custom,
+        )
+        json_lines = args.to == "jsonl" if args.to else source.json_lines
+        pieces = (encode(event) + b"\n" if json_lines else encode_sse(event) for event in events)
+        try:
+            _write(args.output, pieces, work.count)
+        except AGUIError as error:
+            work.progress.clear()
+            print(f"agui: {safe_line(source.name)}: refused: {safe_line(str(error))}", file=sys.stderr)
+            return 1
+    work.report()
+    return 0 if work.events_in else 1
+
+
+class _Work:
+    """Counts what goes in and what comes out."""
+
+    def __init__(self, source: Source) -> None:
+        self.events_in = self.events_out = self.bytes_out = 0
+        self.progress = Progress(source, lambda: self.events_in)
+        self._source = source
+
+    def payloads(self) -> Iterator[bytes]:
+        """The events as they are read."""
+        decoder = self._source.decoder()
+        for piece in self._source:
+            for payload in decoder.feed(piece):
+                self.events_in += 1
+                yield payload
+            self.progress.tick()
+        for payload in decoder.close():
+            self.events_in += 1
+            yield payload
+
+    def count(self, piece: bytes) -> None:
+        """One event was written."""
+        self.events_out += 1
+        self.bytes_out += len(piece)
+
+    def report(self) -> None:
+        """Say how much was saved, on standard error."""
+        self.progress.clear()
+        if self._source.cut_off:
+            print("warning: the last block was discarded, as no blank line follows it [SSE-12]", file=sys.stderr)
+        before, after = self._source.read, self.bytes_out
+        saved = f", {1 - after / before:.0%} less" if 0 < after < before else ""
+        print(
+            f"{safe_line(self._source.name)}: {plural(self.events_in, 'event')} became {self.events_out:,};"
+            f" {plural(before, 'byte')} became {after:,}{saved}",
+            file=sys.stderr,
+        )
+
+
+def _write(path: str | None, pieces: Iterator[bytes], count: Callable[[bytes], None]) -> None:
+    """Write the pieces to standard output, or, when they are all there, to a file, be it the one they come from."""
+    if path is None:
+        _write_all(sys.stdout.buffer, pieces, count)
+        return
+    with tempfile.TemporaryFile() as whole:
+        _write_all(whole, pieces, count)
+        whole.seek(0)
+        try:
+            with open(path, "wb") as file:
+                shutil.copyfileobj(whole, file)
+        except OSError as error:
+            raise WrongUse(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _write_all(file: IO[bytes], pieces: Iterator[bytes], count: Callable[[bytes], None]) -> None:
+    for piece in pieces:
+        file.write(piece)
+        count(piece)
+    file.flush()

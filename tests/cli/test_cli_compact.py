@@ -1,0 +1,94 @@
+"""`agui compact`: fewer events, the same conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agui_core
+
+Run = Callable[..., Any]
+Write = Callable[[Iterable[Any]], Path]
+SAMPLE = Path(agui_core.__file__).parent / "cli" / "samples" / "weather.sse"
+
+START = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
+FINISH = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
+
+
+@pytest.mark.parametrize(("to", "first"), [([], b"data: {"), (["--to", "sse"], b"data: {"), (["--to", "jsonl"], b'{"')])
+def test_the_result_replays_to_the_same(agui: Run, tmp_path: Path, to: list[str], first: bytes) -> None:
+    path = tmp_path / "small"
+    ran = agui("compact", SAMPLE, "-o", path, *to)
+    assert (ran.status, ran.out) == (0, "")
+    assert ran.err.startswith(f"{SAMPLE}: 48 events became ")
+    assert "% less" in ran.err
+    assert path.read_bytes().startswith(first)
+    assert path.stat().st_size < SAMPLE.stat().st_size
+    assert agui("reduce", "--json", path).json == agui("reduce", "--json", SAMPLE).json
+    assert agui("verify", path).status == 0
+
+
+def test_the_format_stays_unless_told(agui: Run) -> None:
+    lines = f"{json.dumps(START)}\n{json.dumps(FINISH)}".encode()
+    ran = agui("compact", "-", stdin=lines)
+    assert [json.loads(line) for line in ran.out.splitlines()] == [START, FINISH]
+    assert agui("compact", "-", "--to", "sse", stdin=lines).out.startswith("data: {")
+
+
+def test_a_file_may_become_its_own_result(agui: Run, tmp_path: Path) -> None:
+    path = tmp_path / "own.sse"
+    path.write_bytes(SAMPLE.read_bytes())
+    before = agui("reduce", "--json", path).json
+    assert agui("compact", path, "--output", path).status == 0
+    assert path.stat().st_size < SAMPLE.stat().st_size
+    assert agui("reduce", "--json", path).json == before
+
+
+def test_a_refused_stream_leaves_the_output_alone(agui: Run, sse: Write, tmp_path: Path) -> None:
+    path = sse([START, {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x"}, FINISH])
+    out = tmp_path / "out.sse"
+    out.write_text("mine")
+    ran = agui("compact", path, "-o", out)
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith(f"agui: {path}: refused: event 1 (TEXT_MESSAGE_CONTENT): ")
+    assert out.read_text() == "mine"
+    assert "RUN_STARTED" in agui("compact", path).out
+    assert agui("compact", "--lenient", path, "-o", out).status == 0
+    assert agui("verify", out).status == 0
+
+
+def test_what_changes_nothing_may_be_dropped(agui: Run, sse: Write) -> None:
+    raw = {"type": "RAW", "event": 1}
+    custom = {"type": "CUSTOM", "name": "n", "value": 1}
+    path = sse([START, raw, custom, FINISH])
+
+    def types(*options: str) -> list[str]:
+        ran = agui("compact", path, "--to", "jsonl", *options)
+        return [json.loads(line)["type"] for line in ran.out.splitlines()]
+
+    assert types() == ["RUN_STARTED", "RAW", "CUSTOM", "RUN_FINISHED"]
+    assert types("--drop-raw") == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
+    assert types("--drop-raw", "--drop-custom") == ["RUN_STARTED", "RUN_FINISHED"]
+
+
+def test_a_run_input_gives_the_state_to_start_from(agui: Run, sse: Write, tmp_path: Path) -> None:
+    run_input = tmp_path / "input.json"
+    run_input.write_text(json.dumps({"threadId": "t", "runId": "r", "messages": [], "state": {"n": 0}}))
+    patches = [{"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/n", "value": n}]} for n in range(9)]
+    path = sse([START, *patches, FINISH])
+    ran = agui("compact", "--input", run_input, path, "--to", "jsonl")
+    assert len(ran.out.splitlines()) == 3
+    assert agui("reduce", "--json", "--input", run_input, "-", stdin=ran.out.encode()).json["state"] == {"n": 8}
+
+
+def test_wrong_use(agui: Run, sse: Write, tmp_path: Path) -> None:
+    path = sse([START, FINISH])
+    ran = agui("compact", path, "-o", tmp_path / "no" / "where.sse")
+    assert ran.status == 2
+    assert ran.err.startswith("agui: cannot write ")
+    assert agui("compact", path, "--to", "xml").status == 2
+    assert agui("compact", "-").status == 1
