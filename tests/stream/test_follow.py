@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from streams import FINISHED, STARTED, Watched, content, end, lines, sse, start, text_of, text_run
+from watched import FINISHED, STARTED, Watched, content, end, lines, sse, start, text_of, text_run
 
 import agui_core as agui
 from agui_core.stream import follow

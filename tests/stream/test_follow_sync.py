@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import pytest
-from streams import FINISHED, STARTED, content, lines, sse, start, text_of, text_run
+from watched import FINISHED, STARTED, content, lines, sse, start, text_of, text_run
 
 import agui_core as agui
 from agui_core.stream import follow_sync

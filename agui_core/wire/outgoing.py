@@ -1,0 +1,137 @@
+"""What is about to be sent: enforced as what is received, brought to what the peer can read, and declared (PROC-16,
+IN-3).
+
+Pure functions from one shape to another. A run input costs some microseconds per message, whatever becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from agui_core.errors import ProtocolError
+from agui_core.limits import Limits
+from agui_core.protocol.base import UNSET
+from agui_core.protocol.content import TextPart
+from agui_core.protocol.messages import ActivityMessage, AssistantMessage, Message
+from agui_core.protocol.run import PROTOCOL_VERSION, RunAgentInput
+from agui_core.warning import WarningLog
+from agui_core.wire.boundary import upgrade_message
+from agui_core.wire.encode import to_wire
+from agui_core.wire.enforce import judge
+from agui_core.wire.foreign import is_model, plain
+from agui_core.wire.parse import parse
+from agui_core.wire.peers import NO_PARENTS, NO_SUBAGENTS, Peer
+from agui_core.wire.schema import Court, Unrecognised
+from agui_core.wire.values import Copier, Malformed, Path
+
+__all__ = ["address_input", "enforce_input", "enforced"]
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def enforce_input(
+    run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object, log: WarningLog, limits: Limits | None = None
+) -> RunAgentInput:
+    """The run input without unknown material, which is stripped with a warning in `log`, and with legacy content parts
+    upgraded (OLD-2).
+
+    `run_input` is a struct, which is not trusted here, a wire dict, JSON, or an object of `ag_ui.core`. Raises
+    `ProtocolError`, `DecodeError` or `LimitExceeded` when a known field is malformed, so that nothing is sent.
+    """
+    try:
+        wire = _document(run_input, limits or Limits())
+    except Malformed as verdict:
+        raise ProtocolError(verdict.about("the RunAgentInput"), rule=verdict.rule, type="RunAgentInput") from None
+    messages = wire.get("messages")
+    for index, message in enumerate(messages if isinstance(messages, list) else ()):
+        upgrade_message(message, ("messages", index), _quietly)
+    judged = enforced(RunAgentInput, wire, log)
+    if judged is None:
+        raise ProtocolError("nothing of the run input is known to the protocol", rule="PROC-9", type="RunAgentInput")
+    return judged
+
+
+def address_input(run_input: RunAgentInput, log: WarningLog, peer: Peer | None = None) -> RunAgentInput:
+    """What of an enforced input goes over the wire to `peer`, None for one of whom nothing is known.
+
+    Activity messages stay here (ACT-10). A current peer is told our version, unless the input names one; an older one
+    gets what it reads (OLD-3..5), with a warning in `log` for what that loses (VER-11, VER-12).
+    """
+    peer = peer or Peer.current()
+    messages = tuple(
+        _message_for(message, index, peer, log)
+        for index, message in enumerate(run_input.messages)
+        if not isinstance(message, ActivityMessage)
+    )
+    declared = run_input.protocol_version
+    if not peer.reads_version:
+        declared = UNSET
+    elif declared is UNSET:
+        declared = PROTOCOL_VERSION
+    parent = run_input.parent_run_id
+    if peer.at_most(NO_PARENTS) and parent is not UNSET:
+        log.add("OLD-4", f"parentRunId was removed: {peer} does not know it", type="RunAgentInput", path="/parentRunId")
+        parent = UNSET
+    return replace(run_input, messages=messages, protocol_version=declared, parent_run_id=parent)
+
+
+def enforced(shape: type[S], wire: Mapping[str, Any], log: WarningLog) -> S | None:
+    """The struct of what may be sent of `wire`, or None when something that it needs is unknown (PROC-9). What was
+    stripped is in `log`. Raises `ProtocolError` when a known field is malformed.
+    """
+    court = Court()
+    name = shape.__name__
+    try:
+        judged = judge(shape, wire, court)
+    except Malformed as verdict:
+        raise ProtocolError(verdict.about(f"the {name}"), rule=verdict.rule, type=name) from None
+    for rule, message, path in court.notes:
+        log.add(rule, message, type=name, path=path)
+    if isinstance(judged, Unrecognised):
+        log.add("PROC-9", f"{judged}: the {name} was removed", type=name)
+        return None
+    assert isinstance(judged, shape)
+    return judged
+
+
+def _document(run_input: object, limits: Limits) -> dict[str, Any]:
+    """The input as a wire dict of our own."""
+    if isinstance(run_input, bytes | bytearray | memoryview | str):
+        run_input, _ = parse(run_input, limits)
+    elif isinstance(run_input, msgspec.Struct):
+        run_input = to_wire(run_input)
+    elif is_model(run_input):
+        run_input = plain(run_input)
+    if not isinstance(run_input, Mapping):
+        raise TypeError(f"a run input is a RunAgentInput, a dict or JSON, not a {type(run_input).__name__}")
+    document: dict[str, Any] = Copier(limits.nesting + 1).copy(dict(run_input))
+    return document
+
+
+def _quietly(rule: str, message: str, path: Path) -> None:
+    """An application's own legacy part is upgraded without a word: what cannot be is stripped by enforcement, with
+    one.
+    """
+
+
+def _message_for(message: Message, index: int, peer: Peer, log: WarningLog) -> Message:
+    if peer.at_most(NO_SUBAGENTS) and message.subagent_run_id is not UNSET:
+        message = replace(message, subagent_run_id=UNSET)
+    if not peer.at_most(NO_PARENTS):
+        return message
+    content: Any = message.content
+    if isinstance(content, tuple):
+        texts = [part.text for part in content if isinstance(part, TextPart)]
+        lost = sorted({part.type for part in content if not isinstance(part, TextPart)})
+        if lost:
+            what = f"the {', '.join(lost)} parts of message {message.id!r} were dropped"
+            why = f"{peer} reads text only; upgrade it to keep them"
+            log.add("OLD-4", f"{what}: {why}", type="RunAgentInput", path=f"/messages/{index}/content")
+        return replace(message, content="".join(texts))
+    if isinstance(message, AssistantMessage) and content is UNSET:
+        return replace(message, content="")
+    return message
