@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from agui_core.tools.approval import ApprovalRequest, Verdict
+from agui_core.tools.calls import Calls, Ending
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import DeclarationError, InvalidArguments, ToolError
+from agui_core.tools.langgraph import langgraph_interrupts
+from agui_core.tools.resume import check_resume, decisions, interrupt_for
+from agui_core.tools.states import State, Waiting
 from agui_core.tools.toolset import Tool, Toolset
 
-__all__ = ["DeclarationError", "InvalidArguments", "Tool", "ToolContext", "ToolError", "Toolset"]
+__all__ = [
+    "ApprovalRequest",
+    "Calls",
+    "DeclarationError",
+    "Ending",
+    "InvalidArguments",
+    "State",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "Toolset",
+    "Verdict",
+    "Waiting",
+    "check_resume",
+    "decisions",
+    "interrupt_for",
+    "langgraph_interrupts",
+]

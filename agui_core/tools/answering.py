@@ -1,0 +1,352 @@
+"""Answering: one pass over the calls of the last run, with a pool of workers and one person to ask.
+
+Workers take calls from a queue; there are as many as slots are free, so that starting a task is not paid for each call.
+The person is asked in call order, beside the workers. Answers are added in call order, as soon as all before them are
+there. Runs on asyncio and trio; no task outlives `run`, only threads that were abandoned.
+
+Cancellation at any await leaves every call either answered or as pending as it was. A call counts as begun once its
+tool may have run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from inspect import isawaitable
+from math import inf
+from time import perf_counter
+from typing import Any, TypeAlias
+
+from anyio import CancelScope, CapacityLimiter, create_task_group, current_effective_deadline, current_time
+from anyio import get_cancelled_exc_class as cancelled_class
+from anyio.lowlevel import checkpoint
+from anyio.to_thread import run_sync
+
+from agui_core.errors import AGUIError
+from agui_core.protocol.base import UNSET
+from agui_core.protocol.run import Interrupt
+from agui_core.tools.answers import Outcome, cancelled, outcome_of_error, outcome_of_result, timed_out
+from agui_core.tools.approval import ApprovalRequest, Confirm, Plan, Verdict
+from agui_core.tools.context import ToolContext
+from agui_core.tools.ledger import Ledger
+from agui_core.tools.resume import APPROVAL, expired
+from agui_core.tools.slots import Slots, ThreadedCall
+from agui_core.tools.states import ANSWERED
+
+__all__ = ["Answering"]
+
+_log = logging.getLogger("agui_core.tools")
+_log.addHandler(logging.NullHandler())
+
+Question: TypeAlias = str | Interrupt
+"""The id of a call of ours that needs approval, or an interrupt."""
+
+_TURN = 0.01
+"""Seconds of judging after which the event loop gets a turn."""
+
+
+class Answering:
+    """One pass."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        slots: Slots,
+        *,
+        timeout: float | None,
+        expose_errors: bool,
+        confirm: Confirm | None,
+        keep: Callable[[], Awaitable[object]] | None,
+        progress: Callable[[str, Any], Awaitable[object]] | None,
+    ) -> None:
+        self._ledger = ledger
+        self._slots = slots
+        self._timeout = timeout
+        self._expose_errors = expose_errors
+        self._confirm = confirm
+        self._keep = keep
+        self._progress = progress
+        # The calls of this pass in order, how many of them are through, and those that turned out to wait.
+        self._order: list[str] = []
+        self._through = 0
+        self._waiting: set[str] = set()
+        self._added: list[str] = []
+        self._queue: deque[tuple[str, Plan]] = deque()
+        self._workers = 0
+        self._begun: set[str] = set()
+        self._watch: CancelScope | None = None
+        self._errors: list[Exception] = []
+
+    async def run(self) -> tuple[str, ...]:
+        """Answer what can be answered; the ids of the calls whose answers were added."""
+        await checkpoint()
+        try:
+            questions = await self._judge()
+            self._flush()
+            if self._queue or questions:
+                self._limiter = CapacityLimiter(inf)
+                async with create_task_group() as self._tasks:
+                    self._fill()
+                    await self._ask(questions)
+        finally:
+            self._close()
+        if self._errors:
+            raise self._errors[0]
+        return tuple(self._added)
+
+    # --- what has to happen ---------------------------------------------------------------------------------------
+
+    async def _judge(self) -> list[Question]:
+        """Decide on each call; gives the questions for a person, in call order."""
+        ledger = self._ledger
+        ledger.sync()
+        ours = ledger.answerable()
+        in_turn = {*ours, *ledger.memory.answers}
+        left = ledger.page.left
+        self._order = [id for id in left if id in in_turn]
+        turn = perf_counter()
+        asking: set[str] = set()
+        for id in ours:
+            plan = ledger.plan(id, fresh=True)
+            if plan.action == "ask" and self._confirm is not None:
+                asking.add(id)
+            else:
+                self._dispatch(id, plan)
+            if perf_counter() - turn > _TURN:
+                await checkpoint()
+                turn = perf_counter()
+        ledger.be_quiet()
+        return [] if self._confirm is None else self._questions(left, asking)
+
+    def _questions(self, left: Iterable[str], asking: set[str]) -> list[Question]:
+        """What to ask a person: calls that need approval, and interrupts that ask for one, in call order."""
+        decided = self._ledger.memory.entries
+        naming: dict[str, list[Interrupt]] = {}
+        for interrupt in self._ledger.page.interrupts:
+            id = interrupt.tool_call_id
+            about_a_call = interrupt.reason == APPROVAL or isinstance(id, str)
+            if about_a_call and interrupt.id not in decided and not expired(interrupt):
+                naming.setdefault(id if isinstance(id, str) else "", []).append(interrupt)
+        questions: list[Question] = []
+        for id in left:
+            questions += naming.pop(id, ())
+            if id in asking:
+                questions.append(id)
+        return [*questions, *(interrupt for interrupts in naming.values() for interrupt in interrupts)]
+
+    def _dispatch(self, id: str, plan: Plan) -> None:
+        if plan.action == "run":
+            self._queue.append((id, plan))
+        elif plan.outcome is not None:
+            self._ledger.keep(id, plan.outcome)
+        else:
+            self._waiting.add(id)
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    async def _ask(self, questions: list[Question]) -> None:
+        """Ask one question after the other. When asking fails, what was not asked waits."""
+        for number, question in enumerate(questions):
+            try:
+                verdict = await self._put(question)
+                if isinstance(question, Interrupt):
+                    if verdict is not None:
+                        self._ledger.decide_interrupt(question, verdict)
+                else:
+                    self._settle(question, verdict)
+            except Exception as error:
+                self._errors.append(error)
+                self._waiting.update(id for id in questions[number:] if isinstance(id, str))
+                break
+            self._flush()
+            self._fill()
+        self._flush()
+
+    async def _put(self, question: Question) -> Verdict | None:
+        assert self._confirm is not None
+        answer: Any = self._confirm(self._request(question))
+        if isawaitable(answer):
+            answer = await answer
+        if isinstance(answer, bool):
+            return Verdict(approved=answer)
+        if answer is None or isinstance(answer, Verdict):
+            return answer
+        raise TypeError(f"confirm gave {answer!r}, but True, False, None or a Verdict is an answer")
+
+    def _request(self, question: Question) -> ApprovalRequest:
+        interrupt = question if isinstance(question, Interrupt) else None
+        id = question if isinstance(question, str) else question.tool_call_id
+        call = self._ledger.reducer.tool_calls.get(id) if isinstance(id, str) else None
+        name = "" if call is None else call.name
+        message = None if interrupt is None or interrupt.message is UNSET else interrupt.message
+        return ApprovalRequest(
+            call_id=None if call is None else call.id,
+            tool_name=name,
+            arguments="{}" if call is None else call.arguments or "{}",
+            args={} if call is None else call.args,
+            message=message or f"Approve {name or 'this step'}?",
+            tool=self._ledger.plan(question).tool if isinstance(question, str) else None,
+            interrupt=interrupt,
+        )
+
+    def _settle(self, id: str, verdict: Verdict | None) -> None:
+        """What a person said about a call of ours; somebody may have decided elsewhere while they thought."""
+        ledger = self._ledger
+        ledger.sync()
+        if verdict is not None and not verdict.cancelled and ledger.look(id).state == "approval-requested":
+            ledger.decide(id, verdict, strict=False)
+        if ledger.phase == "over" and ledger.look(id).state not in ANSWERED:
+            self._dispatch(id, ledger.plan(id, fresh=True))
+        else:
+            self._waiting.add(id)
+
+    # --- running --------------------------------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        """Start as many workers as there is work and room for; wait for room where threads were left behind."""
+        for _ in range(min(len(self._queue), self._slots.free - self._workers)):
+            self._workers += 1
+            self._tasks.start_soon(self._work)
+        if self._queue and self._slots.abandoned and self._watch is None:
+            self._watch = CancelScope()
+            self._tasks.start_soon(self._watch_threads, self._watch)
+
+    async def _work(self) -> None:
+        try:
+            while self._queue and self._workers <= self._slots.free:
+                await self._execute(*self._queue.popleft())
+        finally:
+            self._workers -= 1
+        if self._queue:
+            self._fill()
+        elif self._watch is not None:
+            self._watch.cancel()
+
+    async def _watch_threads(self, scope: CancelScope) -> None:
+        """Start workers when abandoned threads end, as long as there is work."""
+        with scope:
+            while self._queue:
+                ended = self._slots.ended
+                self._fill()
+                await run_sync(self._slots.wait, ended, abandon_on_cancel=True, limiter=self._limiter)
+        self._watch = None
+        self._fill()
+
+    async def _execute(self, id: str, plan: Plan) -> None:
+        assert plan.tool is not None
+        if plan.tool.effects and not await self._mark(id):
+            return
+        self._begun.add(id)
+        outcome = await self._call(id, plan)
+        if plan.edited is not None:
+            outcome = outcome.after_edit(plan.edited)
+        self._begun.discard(id)
+        self._ledger.keep(id, outcome)
+        self._flush()
+
+    async def _mark(self, id: str) -> bool:
+        """Mark a call as begun, and have that written down before its tool runs; False when it could not be."""
+        record = self._ledger.look(id)
+        record.begun = True
+        if self._keep is None:
+            return True
+        try:
+            await self._keep()
+        except BaseException as error:
+            record.begun = False
+            if not isinstance(error, Exception):
+                raise
+            self._errors.append(error)
+            self._waiting.add(id)
+            return False
+        return True
+
+    async def _call(self, id: str, plan: Plan) -> Outcome:
+        """Run one tool; what comes of it is an answer, whatever it is."""
+        tool, arguments = plan.tool, plan.arguments
+        assert tool is not None
+        assert arguments is not None
+        run = self._ledger.reducer.run
+        context = ToolContext(
+            call_id=id,
+            thread_id=run.thread_id or "",
+            run_id=run.run_id or "",
+            state=self._ledger.reducer.state,
+            report=None if self._progress is None else self._report,
+        )
+        seconds = self._timeout if tool.timeout is None else tool.timeout
+        scope = None if seconds is None else CancelScope(deadline=current_time() + seconds)
+        thread = None if tool.is_async else ThreadedCall(self._slots)
+        try:
+            function = tool.bind(arguments, context)
+            if scope is None:
+                result = await self._invoke(id, function, thread)
+            else:
+                with scope:
+                    result = await self._invoke(id, function, thread)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            if current_effective_deadline() == -inf:  # the whole pass is being cancelled
+                if isinstance(error, cancelled_class()):
+                    raise
+                await checkpoint()
+            if scope is None or not scope.cancel_called:
+                _log.warning("tool %s failed", tool.name, exc_info=error)
+                return outcome_of_error(tool.name, error, exposed=self._expose_errors)
+        else:
+            if scope is None or not scope.cancelled_caught:
+                return outcome_of_result(tool.name, result)
+        assert seconds is not None
+        return timed_out(tool.name, seconds, abandoned=thread is not None and thread.abandoned)
+
+    async def _invoke(self, id: str, function: Callable[[], Any], thread: ThreadedCall | None) -> Any:
+        if thread is None:
+            return await function()
+        result, error = await self._in_thread(id, function, thread)
+        if error is not None:
+            raise error
+        return await result if isawaitable(result) else result
+
+    async def _in_thread(self, id: str, function: Callable[[], Any], thread: ThreadedCall) -> Any:
+        try:
+            return await run_sync(partial(thread.run, function), abandon_on_cancel=True, limiter=self._limiter)
+        finally:
+            thread.give_up()
+            if not thread.started:
+                self._begun.discard(id)
+
+    async def _report(self, id: str, value: Any) -> None:
+        assert self._progress is not None
+        try:
+            await self._progress(id, value)
+        except Exception as error:
+            _log.warning("reporting the progress of a tool failed", exc_info=error)
+
+    # --- adding answers -------------------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Add the answers whose turn it is. While a run is going on nothing can be added, and they are held."""
+        if self._ledger.reducer.status == "running":
+            return
+        held = self._ledger.memory.answers
+        start = self._through
+        while self._through < len(self._order) and (
+            self._order[self._through] in held or self._order[self._through] in self._waiting
+        ):
+            self._through += 1
+        self._added += self._ledger.flush([id for id in self._order[start : self._through] if id in held])
+
+    def _close(self) -> None:
+        """At the end, or when cancelled: what began is answered, what did not stays as it was."""
+        ledger = self._ledger
+        for id in self._begun:
+            ledger.keep(id, cancelled())
+        if ledger.reducer.status == "running":
+            if any(id in ledger.memory.answers for id in self._order):
+                self._errors.append(AGUIError("a run began while its calls were being answered; the answers are held"))
+            return
+        rest = self._order[self._through :]
+        self._added += ledger.flush([id for id in rest if id in ledger.memory.answers])

@@ -1,0 +1,214 @@
+"""The tool messages that answer calls: what the model reads, what people read, and how it went.
+
+`content` is the text for the model and is never empty. `error` is a short text for people and marks failure; a denial
+has none. The metadata key `agui_core.answer` says which kind of answer it is, so that restored histories tell the
+states of their calls. Nothing internal gets into either text: of an exception only what a tool words itself
+(`ToolError`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from agui_core.errors import AGUIError
+from agui_core.protocol.base import UNSET, UnsetType
+from agui_core.protocol.content import ContentPart, TextPart
+from agui_core.protocol.messages import ToolMessage
+from agui_core.tools.arguments import cut
+from agui_core.tools.errors import ToolError
+from agui_core.tools.states import Signal
+from agui_core.wire.encode import encode
+from agui_core.wire.foreign import is_model, plain
+from agui_core.wire.values import paired
+
+__all__ = ["ANSWER", "AnswerKind", "Outcome", "clean", "outcome_of_error", "outcome_of_result", "signal_of"]
+
+ANSWER = "agui_core.answer"
+"""The metadata key that says what kind of answer a tool message is."""
+
+AnswerKind: TypeAlias = Literal["ok", "error", "denied", "cancelled", "timeout", "invalid"]
+
+Content: TypeAlias = str | tuple[ContentPart, ...]
+
+_SIGNALS: dict[str, Signal] = {"ok": "answered", "denied": "denied"}
+_PARTS = frozenset({"text", "image", "audio", "video", "document"})
+_PART_TYPES: tuple[type[msgspec.Struct], ...] = ContentPart.__args__
+_EMPTY = "(no output)"
+
+EXPOSED = 2_000
+"""Characters of an exception that are shown where the application asks for them."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a call went, before it is a message."""
+
+    kind: AnswerKind
+    content: Content
+    error: str | UnsetType = UNSET
+
+    def message(self, run_id: str, call_id: str) -> ToolMessage:
+        """The tool message; its id is fresh because run ids are (FT-12, IN-8)."""
+        return ToolMessage(
+            id=f"{run_id}:{call_id}:answer",
+            tool_call_id=call_id,
+            content=self.content or _EMPTY,
+            error=self.error,
+            metadata={ANSWER: self.kind},
+        )
+
+    def after_edit(self, arguments: dict[str, Any]) -> Outcome:
+        """The same, saying with which arguments it ran: those in the history are not changed."""
+        said = f"A person changed the arguments; it ran with {msgspec.json.encode(arguments).decode()}"
+        content: Content
+        if isinstance(self.content, str):
+            content = f"{said}\n\n{self.content or _EMPTY}"
+        else:
+            content = (TextPart(text=said), *self.content)
+        return msgspec.structs.replace(self, content=content)
+
+
+def signal_of(message: ToolMessage) -> Signal:
+    """What an answer, ours or anybody's, means for the state of its call."""
+    kind = None if message.metadata is UNSET else message.metadata.get(ANSWER)
+    if isinstance(kind, str):
+        return _SIGNALS.get(kind, "failed")
+    return "answered" if message.error is UNSET else "failed"
+
+
+def clean(text: str) -> str:
+    """Text that UTF-8 can carry."""
+    return text if text.isascii() else paired(text)
+
+
+# --- results ------------------------------------------------------------------------------------------------------
+
+
+def outcome_of_result(name: str, result: Any) -> Outcome:
+    """What a tool gave. Strings and content parts pass through, everything else is written as JSON."""
+    if type(result) is str:
+        return Outcome(kind="ok", content=clean(result))
+    try:
+        return Outcome(kind="ok", content=_parts(result) or _written(result))
+    except (TypeError, ValueError, OverflowError, RecursionError, AGUIError):
+        return failed(name, "its result cannot be written as JSON")
+    except Exception:  # writing may run code of the application's own types
+        return failed(name, "its result cannot be read")
+
+
+def _parts(result: Any) -> tuple[ContentPart, ...] | None:
+    """The content parts that a result is made of, whether structs or dicts; None when it is anything else."""
+    if isinstance(result, _PART_TYPES):
+        return (result,)  # type: ignore[return-value]
+    if not isinstance(result, list | tuple) or not result:
+        return None
+    if all(isinstance(part, _PART_TYPES) for part in result):
+        return tuple(result)
+    if not all(isinstance(part, dict) and part.get("type") in _PARTS for part in result):
+        return None
+    try:
+        return msgspec.convert(result, tuple[ContentPart, ...], strict=True)
+    except msgspec.ValidationError:
+        return None
+
+
+def _written(result: Any) -> str:
+    if isinstance(result, str):
+        return clean(str(result))
+    try:
+        return _encoder.encode(result).decode()
+    except UnicodeEncodeError:
+        return encode(msgspec.to_builtins(result, enc_hook=_foreign)).decode()
+
+
+def _foreign(value: Any) -> Any:
+    """What msgspec does not know: models, and then nothing else."""
+    if is_model(value):
+        return plain(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_foreign)
+
+# --- failures -----------------------------------------------------------------------------------------------------
+
+
+def outcome_of_error(name: str, error: BaseException, *, exposed: bool) -> Outcome:
+    """What a tool raised. Its text stays out of the answer unless it is a `ToolError`, or `exposed`."""
+    if isinstance(error, ToolError):
+        return Outcome(
+            kind="error",
+            content=clean(error.model_text) or f"The tool {cut(name)} failed.",
+            error=clean(error.human_text) or f"{cut(name)} failed",
+        )
+    return failed(name, _told(error) if exposed else "")
+
+
+def _told(error: BaseException) -> str:
+    try:
+        return cut(clean(f"{type(error).__name__}: {error}"), EXPOSED)
+    except Exception:  # the text of an exception is the tool's own code
+        return type(error).__name__
+
+
+def failed(name: str, why: str = "") -> Outcome:
+    """The tool failed."""
+    reason = f": {why}" if why else " and gave no result."
+    return Outcome(kind="error", content=f"The tool {cut(name)} failed{reason}", error=f"{cut(name)} failed")
+
+
+def timed_out(name: str, seconds: float, *, abandoned: bool) -> Outcome:
+    """Our timeout. `abandoned`: the work goes on in a thread that cannot be stopped."""
+    fate = "it goes on in the background and may still take effect" if abandoned else "it was stopped"
+    return Outcome(
+        kind="timeout",
+        content=f"The tool {cut(name)} took longer than {seconds:g} s: {fate}.",
+        error=f"{cut(name)} took longer than {seconds:g} s",
+    )
+
+
+def cancelled() -> Outcome:
+    """Answering was cancelled while the tool ran."""
+    return Outcome(kind="cancelled", content="cancelled: it may have taken effect", error="cancelled while it ran")
+
+
+def interrupted() -> Outcome:
+    """A begun mark was found after a restart: a tool with effects is not run twice."""
+    return Outcome(
+        kind="cancelled",
+        content="The application was restarted while this call ran: it may or may not have run.",
+        error="may or may not have run",
+    )
+
+
+def invalid(why: str, human: str = "the arguments do not fit") -> Outcome:
+    """The call cannot be executed as it is (TOOL-5, FT-10)."""
+    return Outcome(kind="invalid", content=f"Not run: {why}", error=human)
+
+
+def denied(reason: str | None = None) -> Outcome:
+    """A person said no (FT-6)."""
+    said = "Denied: a person did not allow this call; it was not run."
+    return Outcome(kind="denied", content=f"{said} Reason: {clean(reason)}" if reason else said)
+
+
+def ruled_out() -> Outcome:
+    """The tool's policy said no."""
+    return Outcome(
+        kind="denied", content="Denied: the rules of the application do not allow this call; it was not run."
+    )
+
+
+_ENDINGS = {
+    "failed": "failed",
+    "cancelled": "was cancelled",
+    "truncated": "was cut off",
+    "rejected": "was refused",
+}
+
+
+def not_run(status: str) -> Outcome:
+    """OPEN-17: the run ended badly, so its calls are not executed."""
+    why = f"the run {_ENDINGS[status]} before this call was answered"
+    return Outcome(kind="cancelled", content=f"Not run: {why}.", error="not run")

@@ -1,0 +1,107 @@
+"""What has to happen with one call: run it, ask a person, or answer it without running it.
+
+Everything here is a function of the call, the tool and what a person has said; nothing is remembered and nothing runs.
+A call is judged again right before it runs, so what is decided here may be decided once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from agui_core.protocol.run import Interrupt
+from agui_core.reducer.views import ToolCallView
+from agui_core.tools.answers import Outcome, denied, invalid, ruled_out
+from agui_core.tools.arguments import cut
+from agui_core.tools.errors import InvalidArguments
+from agui_core.tools.toolset import Tool
+
+__all__ = ["ApprovalRequest", "Confirm", "Plan", "Verdict", "digest_of", "plan_of"]
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person says about a call. Only `approved=True` approves."""
+
+    approved: bool
+    edited_args: dict[str, Any] | None = None
+    """A full replacement of the arguments; None leaves them as they are."""
+    reason: str | None = None
+    cancelled: bool = False
+    """The question was given up rather than answered (`cancelled` on the wire); then nothing is approved."""
+
+
+class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person is asked."""
+
+    call_id: str | None
+    """None for an interrupt that names no call that is held."""
+    tool_name: str
+    arguments: str
+    """The exact JSON text that would run; show it, inert (SEC-3)."""
+    args: Any
+    """Its value."""
+    message: str
+    """A line that says what is asked."""
+    tool: Tool | None = None
+    """None when the agent's own tool is in question."""
+    interrupt: Interrupt | None = None
+    """The interrupt that the answer goes to, None when the call is ours."""
+
+
+Confirm: TypeAlias = Callable[[ApprovalRequest], Awaitable[bool | Verdict | None]]
+"""Asks a person: True or False, a `Verdict`, or None for no decision yet."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What has to happen with a call, and what that takes."""
+
+    action: Literal["run", "ask", "answer", "leave"]
+    """`run` it; `ask` a person; `answer` it as `outcome` says; `leave` it to whoever declared the tool without a
+    handler.
+    """
+    tool: Tool | None = None
+    arguments: dict[str, Any] | None = None
+    """Converted, for a run."""
+    edited: dict[str, Any] | None = None
+    """As a person wrote them."""
+    outcome: Outcome | None = None
+
+
+def digest_of(call: ToolCallView) -> str:
+    """Tells whether a call is still the one that was approved."""
+    return sha256(f"{call.name}\0{call.arguments}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def plan_of(call: ToolCallView, tool: Tool | None, verdict: Verdict | None, *, asked: bool) -> Plan:
+    """Judge one unanswered call of ours. `tool` is None when it may not be used in this run; `asked`: a person was
+    asked
+    before, and without their verdict it does not run. A policy that denies wins over an approval. Never raises.
+    """
+    if verdict is not None and not verdict.approved:
+        return _answer(denied(verdict.reason))
+    if tool is None:
+        return _answer(invalid(f"there is no tool named {cut(call.name)} here.", "unknown tool"))
+    if not call.complete:
+        return _answer(invalid("the call was cut off before its arguments were whole.", "incomplete arguments"))
+    fault = call.error
+    if fault is not None:
+        return _answer(invalid(f"the arguments are no JSON document: {fault}.", "broken arguments"))
+    edited = None if verdict is None else verdict.edited_args
+    try:
+        arguments = tool.convert(call.arguments if edited is None else edited)
+    except InvalidArguments as error:
+        whose = "" if edited is None else "as a person changed them, "
+        return _answer(invalid(f"{whose}{error.message}"))
+    judged = tool.judge(arguments)
+    if judged == "deny":
+        return _answer(ruled_out())
+    if verdict is None and (asked or judged == "ask"):
+        return Plan(action="ask", tool=tool, arguments=arguments)
+    return Plan(action="leave" if tool.handler is None else "run", tool=tool, arguments=arguments, edited=edited)
+
+
+def _answer(outcome: Outcome) -> Plan:
+    return Plan(action="answer", outcome=outcome)

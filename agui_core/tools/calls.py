@@ -1,0 +1,377 @@
+"""`Calls`: the tool calls of one thread, from the agent's asking to the application's answer and the next input.
+
+    calls = agui.Calls(reducer, toolset)
+    run_input = calls.next_input(thread_id="t")     # send it, and give the reducer what comes back
+    await calls.answer(confirm)                      # run what may run; `confirm` asks a person
+    calls.waiting()                                  # who has to act, and on what
+    run_input = calls.next_input()                   # once all is answered
+
+A call is executed when it is complete, valid, advertised for the run, and approved where its tool asks for that, and
+never twice. Only `answer` and `continue_with` need an event loop, asyncio or trio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
+from math import isfinite
+from typing import Any, Literal, TypeAlias
+from uuid import uuid4
+
+import msgspec
+
+from agui_core.errors import AGUIError, ApprovalError, DecodeError, ResumeError
+from agui_core.protocol.base import UNSET, NotNull, UnsetType
+from agui_core.protocol.run import Context, Interrupt, ResumeEntry, RunAgentInput
+from agui_core.reducer.reducer import Reducer
+from agui_core.tools.answers import failed, outcome_of_result
+from agui_core.tools.approval import Confirm, Verdict
+from agui_core.tools.ledger import Ledger, Memory
+from agui_core.tools.next_input import build_input
+from agui_core.tools.resume import Answers, check_resume
+from agui_core.tools.slots import Slots
+from agui_core.tools.states import ANSWERED, State, Waiting
+from agui_core.tools.toolset import Toolset
+from agui_core.warning import ProtocolWarning, WarningLog
+
+__all__ = ["Calls", "Ending"]
+
+Ending: TypeAlias = Literal["done", "waiting", "broken", "rounds", "repeated"]
+"""Why `Calls.continue_with` ended: nobody has to act but the user; a person or the application has to; the run failed,
+was cancelled, cut off or refused; the cap on rounds; a round that brought nothing new."""
+
+Send: TypeAlias = Callable[[RunAgentInput], Awaitable[object]]
+
+
+class Calls:
+    """The tool calls of one reducer's thread. `toolset` is all that the application offers.
+
+    `limit`: how many calls run at a time. `timeout`: seconds for a tool without a timeout of its own. `expose_errors`:
+    put the text of a tool's exceptions into its answers, which may show paths and secrets to the model and to people.
+    """
+
+    def __init__(
+        self,
+        reducer: Reducer,
+        toolset: Toolset,
+        *,
+        limit: int = 32,
+        timeout: float | None = None,
+        expose_errors: bool = False,
+    ) -> None:
+        if limit < 1:
+            raise ValueError(f"limit is {limit}, but at least one call has to run at a time")
+        if timeout is not None and not (isfinite(timeout) and timeout > 0):
+            raise ValueError(f"timeout is {timeout!r}, but takes seconds above 0, or None")
+        self._log = WarningLog()
+        self._ledger = Ledger(reducer, toolset, Memory(seen=reducer.version), self._log)
+        self._slots = Slots(limit)
+        self._timeout = timeout
+        self._expose_errors = expose_errors
+        self._answering = False
+
+    @property
+    def reducer(self) -> Reducer:
+        """The reducer of the thread."""
+        return self._ledger.reducer
+
+    @property
+    def toolset(self) -> Toolset:
+        """What the application offers. Tools may be added at any time."""
+        return self._ledger.toolset
+
+    @property
+    def interrupts(self) -> tuple[Interrupt, ...]:
+        """The interrupts that the next input has to answer (INT-5), decided or not."""
+        return self._ledger.page.interrupts
+
+    @property
+    def warnings(self) -> tuple[ProtocolWarning, ...]:
+        """What was stripped from inputs, and second answers that were dropped."""
+        return tuple(self._log)
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def state(self, id: str) -> State:
+        """Where a call stands. Raises `KeyError` for an id that no call has."""
+        self._ledger.sync()
+        return self._ledger.look(id).state
+
+    def waiting(self) -> Waiting:
+        """Who has to act on the last run, and on what. Costs a step for each of its calls."""
+        return self._ledger.waiting()
+
+    def ready(self, since: int = 0) -> bool:
+        """Whether the next input can go out on its own: nothing of the last run waits for an answer or a decision, and
+        at least one of these came after version `since` of the reducer.
+        """
+        waiting = self.waiting()
+        return waiting.who == "agent" and self.reducer.status != "running" and self._ledger.came_after(since)
+
+    # --- approving ------------------------------------------------------------------------------------------------
+
+    def approve(
+        self,
+        id: str,
+        edited_args: dict[str, Any] | None = None,
+        reason: str | None = None,
+        *,
+        now: datetime | None = None,
+    ) -> None:
+        """A person lets a call run, as it is or with other arguments (a full replacement). It runs in the next
+        `answer`,
+        where it is judged again; one that an interrupt names is approved by the next input (FT-11).
+
+        Raises `ApprovalError` when the call waits for no approval, `InvalidArguments` when the edited arguments do not
+        fit, `ResumeError` when the interrupt takes none. The approval is void when the call is reopened or changes.
+        """
+        self._ledger.decide(id, Verdict(approved=True, edited_args=edited_args, reason=reason), now=now)
+
+    def deny(self, id: str, reason: str | None = None, *, now: datetime | None = None) -> None:
+        """A person does not let a call run. The next `answer` says so to the model, with the reason. Raises as
+        `approve`.
+        """
+        self._ledger.decide(id, Verdict(approved=False, reason=reason), now=now)
+
+    def resume(self, answers: Answers = (), *, now: datetime | None = None) -> tuple[ResumeEntry, ...]:
+        """Answer the open interrupts, all of them together with what `approve` and `deny` have said (INT-6).
+
+        `answers` maps interrupt ids to True, False, a `Verdict` or None (give up), or holds resume entries, as structs
+        or wire dicts, for any other payload. Gives the entries that the next input will carry. Raises `ResumeError`,
+        before anything is sent, for interrupts uncovered, unknown, answered twice, or resolved after their expiry.
+        """
+        return self._ledger.resume(answers, now)
+
+    # --- answering ------------------------------------------------------------------------------------------------
+
+    async def answer(
+        self,
+        confirm: Confirm | None = None,
+        *,
+        keep: Callable[[], Awaitable[object]] | None = None,
+        progress: Callable[[str, Any], Awaitable[object]] | None = None,
+    ) -> tuple[str, ...]:
+        """Answer the calls of the last run that are ours: run what may run, and say why the rest did not. Gives the ids
+        of the calls answered, in call order, as their answers are added.
+
+        `confirm` asks a person about one call or interrupt at a time, in call order, while calls that need no approval
+        run; without it such calls wait. `keep` is awaited before a tool with effects runs: write `checkpoint()` down
+        there, and after a crash the call is not run again. `progress` gets what tools report.
+
+        Sync tools run in threads. One that is not back at its timeout is abandoned there; it keeps its slot until it
+        ends. When this is cancelled, finished calls are answered all the same, begun ones with "cancelled: it may have
+        taken effect", and the others stay pending. What `confirm` or `keep` raise is raised at the end, and the calls
+        concerned stay pending. Calls of a failed, cancelled, truncated or refused run are not executed (FT-7).
+        """
+        from agui_core.tools.answering import Answering  # anyio is loaded when something async is touched
+
+        if self.reducer.status == "running":
+            raise AGUIError("a run is going on; its calls are answered when it has finished [FT-7]")
+        if self._answering:
+            raise AGUIError("the calls are being answered already; await that")
+        self._answering = True
+        try:
+            return await Answering(
+                self._ledger,
+                self._slots,
+                timeout=self._timeout,
+                expose_errors=self._expose_errors,
+                confirm=confirm,
+                keep=keep,
+                progress=progress,
+            ).run()
+        finally:
+            self._answering = False
+
+    def set_output(self, id: str, output: Any, *, error: str | None = None) -> None:
+        """Answer a call of the last run by hand, for tools without a handler here. `output` is what the model gets, a
+        text,
+        content parts or any JSON value; `error`, a short text for people, marks a failure.
+
+        Raises `ApprovalError` when the call is answered already, waits for an approval, was denied, is answered through
+        an interrupt, or belongs to a run that goes on or ended badly.
+        """
+        ledger = self._ledger
+        ledger.sync()
+        if id not in ledger.page.left:
+            raise ApprovalError(f"the last run left no tool call {id!r} to be answered")
+        record = ledger.look(id)
+        if record.state in ANSWERED:
+            raise ApprovalError(f"tool call {id!r} is answered already; the second answer was refused")
+        denied = record.verdict is not None and not record.verdict.approved
+        if ledger.phase != "over" or denied or id in ledger.page.named or record.state == "approval-requested":
+            raise ApprovalError(
+                f"tool call {id!r} takes no answer by hand: it is {record.state}{' (no)' if denied else ''}"
+            )
+        outcome = outcome_of_result(self.reducer.tool_calls[id].name, output)
+        if error is not None:
+            outcome = msgspec.structs.replace(outcome, kind="error", error=error or failed("").error)
+        if record.verdict is not None and record.verdict.edited_args is not None:
+            outcome = outcome.after_edit(record.verdict.edited_args)
+        ledger.keep(id, outcome)
+        ledger.flush([id])
+
+    # --- the next run ---------------------------------------------------------------------------------------------
+
+    def next_input(
+        self,
+        *,
+        thread_id: str | None = None,
+        run_id: str | None = None,
+        parent_run_id: str | UnsetType = UNSET,
+        tools: Toolset | None = None,
+        context: Iterable[Context | Mapping[str, Any]] = (),
+        forwarded_props: NotNull | UnsetType = UNSET,
+        now: datetime | None = None,
+    ) -> RunAgentInput:
+        """The input of the next run: the whole history without activities, the state, what is offered, and the answers
+        to
+        open interrupts. Add the user's message to the reducer first.
+
+        `thread_id` is needed once (IN-13); `run_id` is a fresh random one unless given (IN-8). `tools` offers a part of
+        the toolset in this run. The calls of a run that ended badly are answered here, unexecuted (OPEN-17).
+
+        Raises `ResumeError` while a call to a tool that was advertised for the last run is unanswered and no open
+        interrupt names it (FT-5), or an interrupt is not answered (INT-7); `ProtocolError` for a malformed argument.
+        """
+        ledger, memory, reducer = self._ledger, self._ledger.memory, self.reducer
+        offered = self._offered(tools)
+        thread = self._thread(thread_id)
+        if reducer.status == "running":
+            raise ResumeError("a run is going on; the next one begins after its end [RUN-2]")
+        ledger.sync()
+        self._settle()
+        interrupts = ledger.page.interrupts
+        entries = tuple(memory.entries.values())
+        check_resume(interrupts, entries, now)
+        run_input = build_input(
+            thread_id=thread,
+            run_id=self._fresh(run_id),
+            parent_run_id=parent_run_id,
+            messages=reducer.messages,
+            state=reducer.state,
+            tools=offered,
+            context=context,
+            forwarded_props=forwarded_props,
+            interrupts=interrupts,
+            entries=entries,
+            log=self._log,
+        )
+        ledger.send(run_input)
+        return run_input
+
+    def _offered(self, tools: Toolset | None) -> Toolset:
+        if tools is None:
+            return self.toolset
+        strangers = [tool.name for tool in tools if self.toolset.get(tool.name) is not tool]
+        if strangers:
+            raise ValueError(
+                f"tools {', '.join(strangers)} are not in the toolset of these calls; add them there first"
+            )
+        return tools
+
+    def _thread(self, thread_id: str | None) -> str:
+        known = self.reducer.run.thread_id or self._ledger.memory.thread_id
+        if thread_id is None and known is None:
+            raise ValueError("the thread has no id yet: give thread_id [IN-13]")
+        if thread_id is not None and known is not None and thread_id != known:
+            raise ValueError(
+                f"this is thread {known!r}, not {thread_id!r}; another thread takes another reducer [INT-4]"
+            )
+        return thread_id if thread_id is not None else known or ""
+
+    def _fresh(self, run_id: str | None) -> str:
+        if run_id is None:
+            return str(uuid4())
+        if run_id == self.reducer.run.run_id or run_id in self._ledger.memory.offered:
+            raise ValueError(f"run id {run_id!r} was used already; each try takes a new one [IN-8]")
+        return run_id
+
+    def _settle(self) -> None:
+        """Add what is held, answer the calls of a run that ended badly, and refuse to leave a call of ours behind."""
+        ledger = self._ledger
+        if ledger.phase == "broken":
+            ledger.give_up(self.reducer.status)
+        ledger.flush([id for id in ledger.page.left if id in ledger.memory.answers])
+        ledger.sync()
+        offered, calls = ledger.offered(), self.reducer.tool_calls
+        open_ones = [id for id in ledger.answerable() if calls[id].name in offered]
+        if open_ones:
+            ids = ", ".join(map(repr, open_ones))
+            raise ResumeError(f"tool calls {ids} have no answer; answer, approve or deny them first [FT-5]")
+
+    def renew(self) -> Reducer:
+        """After a refusal: go on with an idle reducer that holds the same messages, state and version, which is given
+        back
+        and is `reducer` from now on. The calls of the refused run are answered, unexecuted (OPEN-17); its interrupts,
+        if it got as far, stay open.
+        """
+        self._ledger.sync()
+        if self._ledger.phase == "broken":
+            self._settle()
+        return self._ledger.renew()
+
+    async def continue_with(
+        self,
+        send: Send,
+        confirm: Confirm | None = None,
+        *,
+        max_rounds: int = 10,
+        keep: Callable[[], Awaitable[object]] | None = None,
+        progress: Callable[[str, Any], Awaitable[object]] | None = None,
+        **options: Any,
+    ) -> Ending:
+        """Answer, send the next input, and again, as long as that moves things on.
+
+        `send` sends a run input and gives the reducer the events of the whole run before it returns. `max_rounds`
+        bounds how often it is called. Ends as well when the agent, having got the same answers, asks the same again.
+        Other options go to `next_input`, for each run.
+        """
+        asked: object = None
+        for _ in range(max_rounds):
+            before = self.reducer.version
+            await self.answer(confirm, keep=keep, progress=progress)
+            if self._ledger.phase == "broken":
+                return "broken"
+            waiting = self.waiting()
+            if waiting.who in ("application", "approver"):
+                return "waiting"
+            if not self.ready(since=min(before, self._ledger.memory.decided_at)):
+                return "done"
+            asking = self._ledger.round()
+            if asking == asked:
+                return "repeated"
+            asked = asking
+            await send(self.next_input(**options))
+        return "rounds"
+
+    # --- keeping --------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> bytes:
+        """Everything as bytes: the reducer's checkpoint, with what is known of the calls as its `extra`."""
+        self._ledger.sync()
+        return self.reducer.checkpoint(extra=msgspec.json.encode(self._ledger.memory))
+
+    @classmethod
+    def restore(cls, data: bytes, toolset: Toolset, **options: Any) -> Calls:
+        """Go on from a checkpoint, in another process. `toolset` has to be declared anew; `options` are those of
+        `Calls`,
+        and `on_event`, `limits` and `middleware` for the reducer. A call that had begun and whose tool has effects is
+        answered "may or may not have run". Raises `DecodeError` for bytes that are no checkpoint.
+        """
+        own = {name: options.pop(name) for name in ("limit", "timeout", "expose_errors") if name in options}
+        reducer = Reducer.restore(data, **options)
+        calls = cls(reducer, toolset, **own)
+        if reducer.extra:
+            calls._ledger.memory = _read_memory(reducer.extra)
+        return calls
+
+
+def _read_memory(extra: bytes) -> Memory:
+    try:
+        memory = msgspec.json.decode(extra, type=Memory)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise DecodeError(f"the extra of the checkpoint is not that of Calls: {error}", rule="CHECKPOINT") from None
+    if memory.format != Memory().format:
+        raise DecodeError(f"the calls were kept in format {memory.format}, which is not known here", rule="CHECKPOINT")
+    return memory

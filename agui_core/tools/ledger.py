@@ -1,0 +1,412 @@
+"""What is known of the calls of the last run besides the conversation: offered, asked, approved, begun, answered.
+
+The reducer does not know who declared a tool, what was advertised for a run, or who approved what. The ledger does, and
+compares notes with the reducer before each answer it gives: what changed in between voids what was decided (TOOL-6).
+Synchronous; all that has to outlive the process is one struct, `Memory`. Reading it costs what changed since the last
+read, plus one step for each call of the last run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from datetime import datetime
+
+import msgspec
+
+from agui_core.errors import ApprovalError
+from agui_core.protocol.messages import ToolMessage
+from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
+from agui_core.reducer.reducer import Reducer
+from agui_core.reducer.views import ToolCallView
+from agui_core.tools.answers import Outcome, interrupted, invalid, not_run, signal_of
+from agui_core.tools.approval import Plan, Verdict, digest_of, plan_of
+from agui_core.tools.arguments import read_arguments
+from agui_core.tools.resume import Answers, check_resume, entries_of, entry_of, expired
+from agui_core.tools.states import ANSWERED, Phase, Signal, State, Waiting, advance, who_acts
+from agui_core.tools.toolset import Toolset
+from agui_core.warning import WarningLog
+
+__all__ = ["Ledger", "Memory", "Record"]
+
+_PHASES: dict[str, Phase] = {
+    "idle": "none",
+    "running": "going",
+    "finished": "over",
+    "interrupted": "over",
+    "cancelled": "broken",
+    "failed": "broken",
+    "truncated": "broken",
+    "rejected": "broken",
+}
+_OFFERS = 64
+"""Run inputs whose tools are remembered: the last run's, and those of inputs that never became a run."""
+
+
+class Record(msgspec.Struct):
+    """One call of the last run."""
+
+    message_id: str
+    state: State = "input-streaming"
+    verdict: Verdict | None = None
+    digest: str = ""
+    """Of what the verdict is about."""
+    begun: bool = False
+    """A tool with effects was started for it, and no answer is known."""
+
+
+class Memory(msgspec.Struct):
+    """What outlives the process. It rides as the `extra` of the reducer's checkpoint."""
+
+    format: int = 1
+    seen: int = 0
+    """The version of the reducer up to which the records are right."""
+    thread_id: str | None = None
+    offered: dict[str, tuple[str, ...]] = {}
+    """Names of the tools advertised, by run id."""
+    records: dict[str, Record] = {}
+    answers: dict[str, ToolMessage] = {}
+    """Answers that are not in the conversation yet."""
+    entries: dict[str, ResumeEntry] = {}
+    """Answers to open interrupts."""
+    decided_at: int = 0
+    """The version at which the last of these came."""
+    sent: bool = False
+    """Whether they went into an input. Whatever the run then does, they are used up (OPEN-16)."""
+    carried: tuple[Interrupt, ...] = ()
+    """Interrupts that the reducer no longer shows, and that stay open because the input was refused (OPEN-16)."""
+    carried_from: str | None = None
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """What the reducer says of the last run, as of one version."""
+
+    version: int
+    left: dict[str, None]
+    """The calls that had no result when the run ended, in order, answered since or not (FT-2)."""
+    pending: frozenset[str]
+    """Those that the agent's own list names too, where there is one, and that nobody has answered since (FT-13)."""
+    interrupts: tuple[Interrupt, ...]
+    """What the next input has to answer (INT-5)."""
+    named: frozenset[str]
+    """Calls that are answered through the resume entry of an interrupt (FT-11)."""
+
+
+class Ledger:
+    """See the module."""
+
+    def __init__(self, reducer: Reducer, toolset: Toolset, memory: Memory, log: WarningLog) -> None:
+        self.reducer = reducer
+        self.toolset = toolset
+        self.memory = memory
+        self.log = log
+        self._plans: dict[str, Plan] = {}
+        self._page: Page | None = None
+        self._quiet = -1
+        """The version since which nobody but us has added answers."""
+
+    # --- the last run ---------------------------------------------------------------------------------------------
+
+    @property
+    def phase(self) -> Phase:
+        """Where the last run stands, as far as its calls are concerned."""
+        return _PHASES[self.reducer.status]
+
+    @property
+    def page(self) -> Page:
+        """What the reducer says of the last run."""
+        version = self.reducer.version
+        if self._page is None or self._page.version != version:
+            self._page = self._read_page(version)
+        return self._page
+
+    def _read_page(self, version: int) -> Page:
+        reducer = self.reducer
+        calls = reducer.tool_calls
+        interrupts = self._open_interrupts()
+        return Page(
+            version=version,
+            left={id: None for id in reducer.run.calls_without_result if id in calls},
+            pending=frozenset(reducer.run.pending_tool_calls),
+            interrupts=interrupts,
+            named=frozenset(i.tool_call_id for i in interrupts if isinstance(i.tool_call_id, str)),
+        )
+
+    def _open_interrupts(self) -> tuple[Interrupt, ...]:
+        run = self.reducer.run
+        if run.interrupts:
+            return run.interrupts
+        memory = self.memory
+        refused = self.reducer.status == "failed" and run.run_id == memory.carried_from
+        return memory.carried if run.run_id is None or refused else ()
+
+    @property
+    def unanswered(self) -> list[str]:
+        """Calls of the last run that have no answer yet. A call whose id was answered before stays answered."""
+        calls = self.reducer.tool_calls
+        return [id for id in self.page.left if calls[id].result is None and id not in self.memory.answers]
+
+    def offered(self) -> Container[str]:
+        """Names of the tools advertised for the last run. A run that no input of ours started, or that came back under
+        another id, had what was offered last; before the first input that is the whole toolset.
+        """
+        offers = self.memory.offered
+        names = offers.get(self.reducer.run.run_id or "")
+        return names if names is not None else next(reversed(offers.values()), self.toolset)
+
+    def is_ours(self, name: str) -> bool:
+        """Whether a call of this name is the application's to answer (FT-1, FT-9)."""
+        return name in self.offered() or name in self.toolset
+
+    def offer(self, run_id: str, names: tuple[str, ...]) -> None:
+        """Remember what is advertised for a run that is about to start."""
+        offers = self.memory.offered
+        last = self.reducer.run.run_id
+        if last is not None and last not in offers:
+            known = self.offered()
+            offers[last] = tuple(tool.name for tool in self.toolset if tool.name in known)
+        offers[run_id] = names
+        while next(iter(offers)) != last and (last in offers or len(offers) > _OFFERS):
+            del offers[next(iter(offers))]
+
+    # --- what changed ---------------------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Compare notes with the reducer: what was decided about a call that changed is void."""
+        memory = self.memory
+        changes = self.reducer.changes(memory.seen)
+        if changes.version == memory.seen:
+            return
+        memory.seen = changes.version
+        calls = frozenset(changes.calls)
+        messages = frozenset((*changes.changed, *changes.added, *changes.removed))
+        for id, record in tuple(memory.records.items()):
+            if id in calls:
+                self._start_anew(id, record, "opened")
+            elif record.message_id in messages:
+                self._start_anew(id, record, "restated")
+        if changes.run:
+            self._turn_page()
+
+    def _start_anew(self, id: str, record: Record, signal: Signal) -> None:
+        self._plans.pop(id, None)
+        view = self.reducer.tool_calls.get(id)
+        if view is None:
+            del self.memory.records[id]
+            return
+        record.message_id = view.message_id
+        record.verdict, record.digest = None, ""
+        record.state = advance(record.state, signal)
+        if signal == "opened" and view.complete:
+            record.state = advance(record.state, "closed")
+
+    def _turn_page(self) -> None:
+        """The run went on, or another one began: keep what still matters."""
+        memory = self.memory
+        left = self.page.left
+        memory.records = {id: record for id, record in memory.records.items() if id in left or record.begun}
+        memory.answers = {id: answer for id, answer in memory.answers.items() if id in left}
+        self._plans = {id: plan for id, plan in self._plans.items() if id in left}
+        open_ones = {interrupt.id for interrupt in self.page.interrupts}
+        if memory.sent:
+            memory.entries, memory.sent = {}, False
+        memory.entries = {id: entry for id, entry in memory.entries.items() if id in open_ones}
+
+    # --- one call -------------------------------------------------------------------------------------------------
+
+    def look(self, id: str) -> Record:
+        """The record of a call, up to date. `sync` first. Raises `KeyError` for an unknown id."""
+        view = self.reducer.tool_calls[id]
+        record = self.memory.records.get(id)
+        if record is None:
+            record = self.memory.records[id] = Record(message_id=view.message_id)
+        if record.state == "input-streaming" and view.complete:
+            record.state = advance(record.state, "closed")
+        if record.state not in ANSWERED:
+            answer = view.result or self.memory.answers.get(id)
+            if answer is not None:
+                record.state = advance(record.state, signal_of(answer))
+            else:
+                self._ask(id, record)
+        return record
+
+    def _ask(self, id: str, record: Record) -> None:
+        naming = [interrupt for interrupt in self.page.interrupts if interrupt.tool_call_id == id]
+        if record.state == "input-available" and (naming or self._needs_approval(id)):
+            record.state = advance(record.state, "asked")
+        if record.state == "approval-requested" and naming and all(i.id in self.memory.entries for i in naming):
+            record.state = advance(record.state, "decided")
+
+    def _needs_approval(self, id: str) -> bool:
+        if self.phase != "over" or id not in self.page.left or not self.is_ours(self.reducer.tool_calls[id].name):
+            return False
+        return self.plan(id).action == "ask"
+
+    def plan(self, id: str, *, fresh: bool = False) -> Plan:
+        """What has to happen with an unanswered call of ours. `fresh` judges it again, as is due before it runs."""
+        plan = None if fresh else self._plans.get(id)
+        if plan is None:
+            plan = self._plans[id] = self._judge(id, self.reducer.tool_calls[id])
+        return plan
+
+    def _judge(self, id: str, call: ToolCallView) -> Plan:
+        record = self.memory.records.get(id)
+        if record is not None and record.begun:
+            return Plan(action="answer", outcome=interrupted())
+        if id not in self.page.pending:
+            why = "the agent's own list of pending calls does not name this call (FT-13)."
+            return Plan(action="answer", outcome=invalid(why, "not in the list of pending calls"))
+        verdict = None
+        if record is not None and record.verdict is not None and record.digest == digest_of(call):
+            verdict = record.verdict
+        tool = self.toolset.get(call.name) if call.name in self.offered() else None
+        asked = record is not None and record.state in ("approval-requested", "approval-responded")
+        return plan_of(call, tool, verdict, asked=asked)
+
+    # --- decisions ------------------------------------------------------------------------------------------------
+
+    def decide(self, id: str, verdict: Verdict, *, strict: bool = True, now: datetime | None = None) -> None:
+        """What a person says about a call that waits for it. Raises `ApprovalError` when it waits for nothing; when
+        `strict`, also `InvalidArguments` for edited arguments that do not fit.
+        """
+        self.sync()
+        if id not in self.reducer.tool_calls:
+            raise ApprovalError(f"there is no tool call {id!r}")
+        record = self.look(id)
+        if record.state != "approval-requested" or (self.phase == "broken" and id not in self.page.named):
+            raise ApprovalError(f"tool call {id!r} waits for no approval: it is {record.state}")
+        naming = [interrupt for interrupt in self.page.interrupts if interrupt.tool_call_id == id]
+        if naming:
+            for interrupt in naming:
+                self.decide_interrupt(interrupt, verdict, now)
+        else:
+            call = self.reducer.tool_calls[id]
+            tool = self.plan(id).tool
+            if verdict.approved and verdict.edited_args is not None:
+                verdict = msgspec.structs.replace(verdict, edited_args=read_arguments(verdict.edited_args))
+                if strict and tool is not None:
+                    tool.convert(verdict.edited_args or {})
+            record.verdict, record.digest = verdict, digest_of(call)
+            self._plans.pop(id, None)
+        record.state = advance(record.state, "decided")
+
+    def decide_interrupt(self, interrupt: Interrupt, verdict: Verdict, now: datetime | None = None) -> None:
+        """What a person says about an open interrupt."""
+        if expired(interrupt, now):
+            raise ApprovalError(f"interrupt {interrupt.id!r} has expired and can only be given up, by `resume` [INT-8]")
+        self.memory.entries[interrupt.id] = entry_of(interrupt, verdict)
+        self.memory.decided_at = self.reducer.version
+
+    def resume(self, answers: Answers, now: datetime | None) -> tuple[ResumeEntry, ...]:
+        """The entries for all open interrupts, from these answers and earlier decisions; kept for the next input."""
+        self.sync()
+        memory = self.memory
+        interrupts = self.page.interrupts
+        given = entries_of(answers, interrupts, self.log)
+        answered = {entry.interrupt_id for entry in given}
+        entries = (*given, *(entry for id, entry in memory.entries.items() if id not in answered))
+        check_resume(interrupts, entries, now)
+        by_id = {entry.interrupt_id: entry for entry in entries}
+        memory.entries = {interrupt.id: by_id[interrupt.id] for interrupt in interrupts}
+        if given:
+            memory.decided_at = self.reducer.version
+        return tuple(memory.entries.values())
+
+    # --- answers --------------------------------------------------------------------------------------------------
+
+    def answerable(self) -> list[str]:
+        """The unanswered calls of the last run that are the application's, in order; none of a run that broke."""
+        if self.phase != "over":
+            return []
+        named, calls = self.page.named, self.reducer.tool_calls
+        return [id for id in self.unanswered if id not in named and self.is_ours(calls[id].name)]
+
+    def keep(self, id: str, outcome: Outcome) -> None:
+        """Hold an answer until `flush` adds it."""
+        self.memory.answers[id] = outcome.message(self.reducer.run.run_id or "", id)
+        record = self.memory.records.get(id)
+        if record is not None:
+            record.begun = False
+
+    def be_quiet(self) -> None:
+        """Nobody has answered anything since the last look, so the next answers need no second look."""
+        self._quiet = self.reducer.version
+
+    def flush(self, ids: Iterable[str]) -> list[str]:
+        """Add the answers held for these calls, in this order; the ids of those added. A call that was answered
+        meanwhile keeps that answer: ours is dropped, with a warning.
+        """
+        added = []
+        reducer = self.reducer
+        for id in ids:
+            message = self.memory.answers.pop(id)
+            if (
+                reducer.version != self._quiet
+                and id in reducer.tool_calls
+                and reducer.tool_calls[id].result is not None
+            ):
+                self.log.add("FT-5", f"tool call {id!r} has an answer already; the second one was dropped")
+                continue
+            reducer.add(message)
+            self._quiet = reducer.version
+            added.append(id)
+        return added
+
+    # --- who acts -------------------------------------------------------------------------------------------------
+
+    def waiting(self) -> Waiting:
+        """Who has to act on the last run, by the table."""
+        self.sync()
+        phase, page, calls = self.phase, self.page, self.reducer.tool_calls
+        states = {id: self.look(id).state for id in page.left}
+        acting = [
+            (id, who_acts(phase, state, ours=self.is_ours(calls[id].name), named=id in page.named))
+            for id, state in states.items()
+        ]
+        open_ones = tuple(i.id for i in page.interrupts if i.id not in self.memory.entries)
+        answered = bool(self.memory.entries) or any(
+            state in ANSWERED and id not in page.pending for id, state in states.items()
+        )
+        return Waiting.of(phase, acting, open_ones, answered=phase == "over" and answered)
+
+    def came_after(self, version: int) -> bool:
+        """Whether an answer, or a decision on an interrupt, came after that version."""
+        if self.memory.entries and self.memory.decided_at >= version:
+            return True
+        added = frozenset(self.reducer.changes(version).added)
+        page, calls = self.page, self.reducer.tool_calls
+        results = [calls[id].result for id in page.left if id not in page.pending]
+        return any(result.id in added for result in results if result is not None)
+
+    def round(self) -> tuple[object, ...]:
+        """What the last run asked, and what it was answered: equal rounds bring nothing new."""
+        page, calls = self.page, self.reducer.tool_calls
+        asked = tuple((i.reason, i.message, i.tool_call_id, i.response_schema) for i in page.interrupts)
+        answers = [(calls[id].name, calls[id].arguments, calls[id].result) for id in page.left]
+        contents = tuple((name, text, None if result is None else result.content) for name, text, result in answers)
+        return asked, contents
+
+    # --- the next run ---------------------------------------------------------------------------------------------
+
+    def give_up(self, status: str) -> None:
+        """OPEN-17: answer each unanswered call of a run that ended badly, whoever's it is, unexecuted."""
+        for id in self.unanswered:
+            if id not in self.page.named:
+                record = self.memory.records.get(id)
+                self.keep(id, interrupted() if record is not None and record.begun else not_run(status))
+
+    def send(self, run_input: RunAgentInput) -> None:
+        """An input leaves: what it offers and answers is remembered until its run has begun."""
+        memory = self.memory
+        self.offer(run_input.run_id, tuple(tool.name for tool in run_input.tools or ()))
+        memory.thread_id = run_input.thread_id
+        memory.carried, memory.carried_from = self.page.interrupts, self.reducer.run.run_id
+        memory.sent = True
+
+    def renew(self) -> Reducer:
+        """Go on with a fresh reducer that holds the same."""
+        memory = self.memory
+        memory.carried, memory.carried_from = self.page.interrupts, self.reducer.run.run_id
+        memory.thread_id = self.reducer.run.thread_id or memory.thread_id
+        self.reducer = self.reducer.renew()
+        self._page = None
+        return self.reducer

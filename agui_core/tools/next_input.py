@@ -1,0 +1,77 @@
+"""The next run input: the whole history, what is offered, what is answered; enforced before it leaves (IN-1..13).
+
+A function of its arguments; `Calls.next_input` gathers them and refuses before this is called. Costs one walk over the
+history: a few microseconds a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agui_core.errors import ProtocolError
+from agui_core.protocol.base import UNSET, NotNull, UnsetType
+from agui_core.protocol.messages import ActivityMessage, Message
+from agui_core.protocol.run import PROTOCOL_VERSION, Context, Interrupt, ResumeEntry, RunAgentInput
+from agui_core.tools.langgraph import command_of, is_legacy
+from agui_core.tools.outgoing import enforced, plain
+from agui_core.tools.toolset import Toolset
+from agui_core.warning import WarningLog
+
+__all__ = ["build_input"]
+
+
+def build_input(
+    *,
+    thread_id: str,
+    run_id: str,
+    parent_run_id: str | UnsetType,
+    messages: Iterable[Message],
+    state: Any,
+    tools: Toolset,
+    context: Iterable[Context | Mapping[str, Any]],
+    forwarded_props: NotNull | UnsetType,
+    interrupts: Iterable[Interrupt],
+    entries: Iterable[ResumeEntry],
+    log: WarningLog,
+) -> RunAgentInput:
+    """The input as it may be sent: no activities (ACT-10), nothing unknown (warned into `log`), everything else as
+    held.
+
+    Raises `ProtocolError` when a known field is malformed, which only structs built by hand can be.
+    """
+    legacy = {interrupt.id for interrupt in interrupts if is_legacy(interrupt)}
+    entries = tuple(entries)
+    resume = tuple(entry for entry in entries if entry.interrupt_id not in legacy)
+    command = command_of(entry for entry in entries if entry.interrupt_id in legacy)
+    if state is None:
+        log.add("STATE-6", "a state of null cannot be sent; the agent reads its absence as {}", type="RunAgentInput")
+    wire: dict[str, Any] = {
+        "threadId": thread_id,
+        "runId": run_id,
+        "protocolVersion": PROTOCOL_VERSION,
+        "messages": [plain(message) for message in messages if not isinstance(message, ActivityMessage)],
+        "tools": [plain(tool) for tool in tools.as_tools()],
+        "context": [plain(item) for item in context],
+    }
+    optional = {
+        "parentRunId": parent_run_id,
+        "state": UNSET if state is None else state,
+        "forwardedProps": _with_command(forwarded_props, command),
+        "resume": [plain(entry) for entry in resume] if resume else UNSET,
+    }
+    wire.update((name, value) for name, value in optional.items() if value is not UNSET)
+    run_input = enforced(RunAgentInput, wire, log)
+    assert run_input is not None  # no member of a closed set is required in it
+    return run_input
+
+
+def _with_command(props: NotNull | UnsetType, command: dict[str, Any]) -> NotNull | UnsetType:
+    if not command:
+        return props
+    if props is UNSET:
+        return command
+    if not isinstance(props, dict):
+        raise ProtocolError("forwardedProps has to be an object to carry the answer to an interrupt", rule="IN-7")
+    held = props.get("command")
+    return {**props, "command": {**(held if isinstance(held, dict) else {}), **command["command"]}}

@@ -1,0 +1,140 @@
+"""The states of a tool call, and who has to act on it: two tables, and nothing that decides outside of them.
+
+A call is opened, its arguments stream in, it is closed, perhaps a person is asked and decides, and it is answered.
+Within one opening it only moves forward. Reopening a call without an answer (TOOL-6), and a snapshot that restates it
+(MSGS-4), start anew; an answered call stays answered. Costs one look-up a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+import msgspec
+
+__all__ = ["ANSWERED", "TRANSITIONS", "WHO_ACTS", "Actor", "Phase", "Signal", "State", "Waiting", "advance", "who_acts"]
+
+State: TypeAlias = Literal[
+    "input-streaming",
+    "input-available",
+    "approval-requested",
+    "approval-responded",
+    "output-available",
+    "output-error",
+    "output-denied",
+]
+
+Signal: TypeAlias = Literal["opened", "closed", "restated", "asked", "decided", "answered", "failed", "denied"]
+"""`opened`: TOOL_CALL_START; `closed`: TOOL_CALL_END; `restated`: a snapshot holds the call; `asked`, `decided`: a
+person was asked, has decided; `answered`, `failed`, `denied`: a tool message answers the call."""
+
+_ANSWERS: dict[Signal, State] = {
+    "answered": "output-available",
+    "failed": "output-error",
+    "denied": "output-denied",
+}
+_UNANSWERED: dict[Signal, State] = {"opened": "input-streaming", "restated": "input-available", **_ANSWERS}
+
+
+def _stays(state: State) -> dict[Signal, State]:
+    """OPEN-12: whatever comes after an answer moves nothing, unless a snapshot takes the answer away."""
+    return {**dict.fromkeys(("opened", "closed", *_ANSWERS), state), "restated": "input-available"}
+
+
+TRANSITIONS: dict[State, dict[Signal, State]] = {
+    "input-streaming": {**_UNANSWERED, "closed": "input-available"},
+    "input-available": {**_UNANSWERED, "asked": "approval-requested"},
+    "approval-requested": {**_UNANSWERED, "decided": "approval-responded"},
+    "approval-responded": _UNANSWERED,
+    "output-available": _stays("output-available"),
+    "output-error": _stays("output-error"),
+    "output-denied": _stays("output-denied"),
+}
+"""What each signal makes of each state; what is not listed cannot happen."""
+
+ANSWERED: frozenset[State] = frozenset(_ANSWERS.values())
+
+
+def advance(state: State, *signals: Signal) -> State:
+    """The state after some signals. Raises `KeyError` for one that the state does not admit."""
+    for signal in signals:
+        state = TRANSITIONS[state][signal]
+    return state
+
+
+Phase: TypeAlias = Literal["none", "going", "over", "broken"]
+"""Of the last run: there was none yet; it goes on; it finished or was interrupted; it failed, was cancelled, cut off
+or refused, and its calls are not executed (FT-7)."""
+
+Actor: TypeAlias = Literal["application", "approver", "agent", "nobody"]
+
+_ANY = None
+_BEFORE_APPROVAL: frozenset[State] = frozenset({"input-streaming", "input-available", "approval-requested"})
+
+WHO_ACTS: tuple[tuple[Phase | None, bool | None, bool | None, frozenset[State] | None, Actor], ...] = (
+    # run, ours, named by an open interrupt, state: who acts. None is any; the first row that fits decides.
+    (_ANY, _ANY, _ANY, ANSWERED, "nobody"),
+    ("going", _ANY, _ANY, _ANY, "agent"),
+    (_ANY, _ANY, True, _BEFORE_APPROVAL, "approver"),
+    (_ANY, _ANY, True, _ANY, "agent"),
+    ("none", _ANY, _ANY, _ANY, "nobody"),
+    ("broken", _ANY, _ANY, _ANY, "nobody"),
+    ("over", False, _ANY, _ANY, "agent"),
+    ("over", True, _ANY, frozenset({"approval-requested"}), "approver"),
+    ("over", True, _ANY, _ANY, "application"),
+)
+"""Who acts on one call of the last run. A call named by an open interrupt is answered through its resume entry (FT-11);
+one that is not ours is the agent's (FT-9)."""
+
+
+def who_acts(phase: Phase, state: State, *, ours: bool, named: bool) -> Actor:
+    """Who has to act on one call of the last run."""
+    for of_phase, of_owner, of_naming, of_states, actor in WHO_ACTS:
+        if (
+            of_phase in (None, phase)
+            and of_owner in (None, ours)
+            and of_naming in (None, named)
+            and (of_states is None or state in of_states)
+        ):
+            return actor
+    raise AssertionError(f"no row for {phase}, {state}, ours={ours}, named={named}")
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """Who has to act after the last run, and on what."""
+
+    who: Actor
+    """Who acts first: the application before the approver, these before the agent. `"agent"` with `Calls.ready` means:
+    send the next input. `"nobody"`: the user goes on, or not."""
+    application: tuple[str, ...] = ()
+    """Ids of the calls to run and to answer, in call order."""
+    approver: tuple[str, ...] = ()
+    """Ids of the calls that a person has to decide on, in call order."""
+    interrupts: tuple[str, ...] = ()
+    """Ids of the interrupts that have no answer yet."""
+    agent: tuple[str, ...] = ()
+    """Ids of the calls that are the agent's to answer, in call order."""
+
+    @classmethod
+    def of(
+        cls, phase: Phase, acting: Iterable[tuple[str, Actor]], interrupts: tuple[str, ...], *, answered: bool
+    ) -> Waiting:
+        """Sum up a run from who acts on each call; `answered`: something was answered since the run ended."""
+        by: dict[Actor, list[str]] = {"application": [], "approver": [], "agent": [], "nobody": []}
+        for id, actor in acting:
+            by[actor].append(id)
+        if phase == "going":
+            who: Actor = "agent"
+        elif by["application"]:
+            who = "application"
+        elif by["approver"] or interrupts:
+            who = "approver"
+        else:
+            who = "agent" if answered or by["agent"] else "nobody"
+        return cls(
+            who=who,
+            application=tuple(by["application"]),
+            approver=tuple(by["approver"]),
+            interrupts=interrupts,
+            agent=tuple(by["agent"]),
+        )
