@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -61,17 +61,32 @@ class WarningLog:
         refused: bool = False,
     ) -> None:
         """Note one deviation."""
+        self.add_all(rule, message, (index,), type=type, path=path, refused=refused)
+
+    def add_all(
+        self,
+        rule: str,
+        message: str,
+        indexes: Sequence[int | None],
+        *,
+        type: str | None = None,
+        path: str = "",
+        refused: bool = False,
+    ) -> None:
+        """Note the same deviation of several events."""
         if self._listener is not None:
-            warning = ProtocolWarning(rule=rule, message=message, index=index, type=type, path=path, refused=refused)
-            self._listener(warning)
+            for index in indexes:
+                self._listener(
+                    ProtocolWarning(rule=rule, message=message, index=index, type=type, path=path, refused=refused)
+                )
         key = (rule, type, path, refused)
         entry = self._entries.get(key)
         if entry is not None:
-            entry.count += 1
+            entry.count += len(indexes)
         elif len(self._entries) < self._limit:
-            self._entries[key] = _Entry(1, message, index)
+            self._entries[key] = _Entry(len(indexes), message, indexes[0])
         else:
-            self.dropped += 1
+            self.dropped += len(indexes)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -87,11 +102,6 @@ class WarningLog:
                 count=entry.count,
                 refused=refused,
             )
-
-    def absorb(self, other: WarningLog) -> None:
-        """Take over what another log holds."""
-        for key, entry in other._entries.items():
-            self._entries.setdefault(key, entry)
 
     def copy(self, listener: Callable[[ProtocolWarning], object] | None = None) -> WarningLog:
         """An independent log with the same entries."""

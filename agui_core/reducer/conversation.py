@@ -318,7 +318,8 @@ class Conversation:
         self._heads = []
         for entry in entries:
             if entry.number < 0:
-                self.touch(entry)
+                for changed in (entry, *(entry.calls or ())):
+                    self.touch(changed)
             entry.tail = None
             self._stand(entry)
         self.index, self.calls, self.results = {}, {}, {}
@@ -443,6 +444,8 @@ class Conversation:
             self.characters += len(entry.text)
         entry.touched = True
         self.touched.append(entry)
+        for call in entry.calls or ():
+            self.touch(call)
         self._built = None
 
     def _shorten_log(self) -> None:

@@ -77,7 +77,8 @@ class Gate:
         ended = [(end, sequence.verify(end)) for end in expansion.ends]
         try:
             judged = [(expanded, sequence.verify(expanded)) for expanded in expansion.events]
-        except (ProtocolError, LimitExceeded):
+        except (ProtocolError, LimitExceeded) as error:
+            error.type = event.type  # what is on the wire, and not what it expands to
             for end, item in ended:
                 if item is not None:
                     sequence.unverify(end, item)

@@ -82,7 +82,7 @@ def _message_content(reducer: Reducer, event: Any, item: Open) -> None:
 
 def _message_end(reducer: Reducer, event: Any, item: Open) -> None:
     reducer._cool(item)
-    if item.entry is not None:
+    if item.entry is not None and item.entry.document is None:
         _merge(reducer, event, item.entry)
 
 
@@ -147,6 +147,9 @@ def _call_holder(reducer: Reducer, event: e.ToolCallStartEvent) -> MessageEntry:
         held = conversation.index.get(id)
     if held is not None:
         reducer._warn("OPEN-4", event, f"a message {id!r} is held already; the call gets a second one")
+    # TOOL-14: what the message is owned by binds those that speak for it later in this run.
+    owner = None if event.subagent_run_id is UNSET else event.subagent_run_id
+    reducer._gate.sequence.message_owners.setdefault(id, owner)
     return conversation.append(m.AssistantMessage(id=id, subagent_run_id=event.subagent_run_id))
 
 
@@ -180,6 +183,9 @@ def _call_end(reducer: Reducer, event: e.ToolCallEndEvent, item: Open) -> None:
 def _call_result(reducer: Reducer, event: e.ToolCallResultEvent, item: None) -> None:
     if event.tool_call_id in reducer._conversation.results:
         reducer._warn("OPEN-12", event, f"tool call {event.tool_call_id!r} has a result already; both are kept")
+    held = reducer._conversation.index.get(event.message_id)
+    if held is not None and held.role != "tool":
+        reducer._warn("EVT-7", event, f"its messageId {held.id!r} is that of a {held.role} message; both are kept")
     reducer._conversation.place_result(
         m.ToolMessage(
             id=event.message_id,
@@ -260,7 +266,7 @@ def _messages_snapshot(reducer: Reducer, event: e.MessagesSnapshotEvent, item: N
     for open_item in (*sequence.texts.values(), *sequence.reasonings.values(), *sequence.calls.values()):
         _remember(open_item)
     reducer._settle()
-    conversation.restate(entries, reducer._now + 1)
+    conversation.restate(entries, reducer._upcoming)
     reducer._chill()
     for item_table in (sequence.texts, sequence.reasonings):
         for open_item in item_table.values():

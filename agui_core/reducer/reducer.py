@@ -23,7 +23,6 @@ from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer.conversation import CallEntry, Conversation, Entry, MessageEntry
 from agui_core.reducer.gate import CONTENT, Gate
 from agui_core.reducer.handlers import APPLY, PREPARE
-from agui_core.reducer.inputs import as_input, as_messages
 from agui_core.reducer.json_patch import Document
 from agui_core.reducer.sequence import Open
 from agui_core.reducer.views import Changes, Run, ToolCalls
@@ -47,6 +46,8 @@ Hot: TypeAlias = tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]
 _COLD: dict[str, Entry] = {}
 _ROOM = 1024 * 1024
 """Characters that may come between two countings, at most; it also bounds the pieces that wait to be joined."""
+_TOUCHED = 64
+"""Entries with pieces that may wait to be counted when somebody asks for the event's index."""
 _decode_event = msgspec.json.Decoder(PlainEvent).decode
 _encode = msgspec.json.encode
 _PLAIN = frozenset[type]((PlainText, PlainArgs, PlainReasoning))
@@ -122,20 +123,16 @@ class Reducer:
         self._measured = 0
         self._other = 0
         self._since = 0
-        for message in as_messages(messages, limits, self._log):
-            self._conversation.append(message)
-        self._conversation.touched.clear()
-        for entry in self._conversation.entries():
-            entry.touched = False
+        self._hold(messages)
 
     @classmethod
     def from_input(cls, run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object, **options: Any) -> Reducer:
         """A reducer that starts from a run input: a struct, a wire dict, JSON, or the official package's object."""
-        limits = options.get("limits") or Limits()
-        log = WarningLog(limits.warnings)
-        parsed = as_input(run_input, limits, log)
-        reducer = cls(messages=parsed.messages, state=parsed.state, **options)
-        reducer._log.absorb(log)
+        reducer = cls(**options)
+        parsed: RunAgentInput = reducer._decoder.to_shape(run_input, RunAgentInput, own=True)
+        reducer._hold(parsed.messages)
+        if parsed.state is not UNSET:
+            reducer._state.replace(parsed.state)
         reducer._gate.assumed = (parsed.thread_id, parsed.run_id)
         return reducer
 
@@ -210,7 +207,8 @@ class Reducer:
             self._gate.expander.clear()
             self._gate.sequence.set_phase("idle")
             self._status = "truncated"
-            self._run_changed()
+            self._changes += 1
+            self._run_version = self._now
 
     def add(self, message: Message | Mapping[str, Any]) -> None:
         """Add the application's own message: a tool's answer behind its call (TOOL-7), which is no longer pending then,
@@ -218,14 +216,15 @@ class Reducer:
         """
         if self._status == "running":
             raise AGUIError("a message can be added before or after a run, not while one is going on")
-        for made in as_messages((message,), self._limits, self._log):
-            if isinstance(made, ToolMessage):
-                self._conversation.place_result(made)
-                self._answered.add(made.tool_call_id)
-                self._run_version = self._now + 1
-            else:
-                self._conversation.append(made)
-            self._changes += 1
+        made = self._decoder.to_shape(message, Message, own=True)
+        self._settle()
+        self._changes += 1
+        if isinstance(made, ToolMessage):
+            self._conversation.place_result(made)
+            self._answered.add(made.tool_call_id)
+            self._run_version = self._now
+        else:
+            self._conversation.append(made)
 
     def renew(self) -> Reducer:
         """An idle reducer with the same messages, state and version: the thread goes on, say after a refusal."""
@@ -267,11 +266,12 @@ class Reducer:
     @property
     def run(self) -> Run:
         """The latest run."""
-        pending = self._named_pending or self._gate.sequence.pending
+        left = self._gate.sequence.pending
+        pending = self._named_pending or left
         if self._answered:
             pending = tuple(id for id in pending if id not in self._answered)
-        if pending != self._run.pending_tool_calls:
-            self._run = replace(self._run, pending_tool_calls=pending)
+        if pending != self._run.pending_tool_calls or left != self._run.calls_without_result:
+            self._run = replace(self._run, pending_tool_calls=pending, calls_without_result=left)
         return self._run
 
     @property
@@ -480,7 +480,7 @@ class Reducer:
             self._status = "rejected"
             self._chill()
             self._changes += 1
-            self._run_changed()
+            self._run_version = self._now
         return self._error
 
     # --- where in the stream we are -------------------------------------------------------------------------------
@@ -491,12 +491,21 @@ class Reducer:
         count nothing.
         """
         conversation = self._conversation
-        return self._others + conversation.pieces + sum([len(entry.pieces) for entry in conversation.touched])
+        touched = conversation.touched
+        index = self._others + conversation.pieces + sum([len(entry.pieces) for entry in touched])
+        if len(touched) > _TOUCHED:
+            conversation.settle(index + self._changes)
+        return index
 
     @property
     def _now(self) -> int:
         """The version as of now."""
         return self._index + self._changes
+
+    @property
+    def _upcoming(self) -> int:
+        """The version that the event being applied leads to."""
+        return self._now + 1 - self._skew
 
     def _skip_to(self, index: int) -> None:
         """Count events that were dropped, or otherwise amounted to nothing."""
@@ -595,6 +604,14 @@ class Reducer:
     def _settle(self) -> None:
         self._conversation.settle(self._now)
 
+    def _hold(self, messages: Iterable[Message | Mapping[str, Any]]) -> None:
+        """Start from these messages, which are no change."""
+        for message in messages:
+            self._conversation.append(self._decoder.to_shape(message, Message, own=True))
+        for entry in self._conversation.touched:
+            entry.touched = False
+        self._conversation.touched.clear()
+
     # --- for handlers and views -------------------------------------------------------------------------------------
 
     def _note(self, rule: str, type: str, message: str, *, refused: bool = False) -> None:
@@ -620,10 +637,10 @@ class Reducer:
         self._run_changed()
 
     def _run_changed(self) -> None:
-        self._run_version = self._now + 1
+        self._run_version = self._upcoming
 
     def _state_changed(self) -> None:
-        self._state_version = self._now + 1
+        self._state_version = self._upcoming
 
     def _settled_call(self, id: str) -> CallEntry | None:
         self._settle()

@@ -31,7 +31,7 @@ from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.messages import AssistantMessage, Message
-from agui_core.protocol.run import PROTOCOL_VERSION, InterruptOutcome, SuccessOutcome, SuspendedOutcome
+from agui_core.protocol.run import PROTOCOL_VERSION, InterruptOutcome, SuccessOutcome, SuspendedOutcome, TokenUsage
 from agui_core.reducer.chunks import Owner, name_owner
 
 __all__ = ["Note", "Open", "Sequence"]
@@ -326,6 +326,7 @@ def _run_finished(sequence: Sequence, event: e.RunFinishedEvent) -> None:
             sequence.warn("FT-3", event, "pendingToolCallIds differs from the calls without a result in this run")
     elif outcome is not UNSET and outcome.type == "cancelled" and event.result is not UNSET:
         sequence.warn("RUN-14", event, "a cancelled run carries a result")
+    _note_usage(sequence, event, event.usage)
     unknown = [id for id in sequence.suspended_on if id not in raised]
     if unknown:
         sequence.warn(
@@ -347,7 +348,15 @@ def _what_is_open(sequence: Sequence) -> tuple[str, list[str]]:
     return "subagents are", list(sequence.subagents)
 
 
+def _note_usage(sequence: Sequence, event: e.Event, usage: tuple[TokenUsage, ...] | UnsetType) -> None:
+    for entry in usage or ():
+        counts = (entry.input_tokens, entry.output_tokens, entry.total_tokens)
+        if UNSET not in counts and counts[0] + counts[1] != counts[2]:  # type: ignore[operator]
+            sequence.warn("USE-1", event, f"totalTokens {counts[2]} is not inputTokens + outputTokens")
+
+
 def _run_error(sequence: Sequence, event: e.RunErrorEvent) -> None:
+    _note_usage(sequence, event, event.usage)
     sequence.set_phase("failed")
 
 
@@ -410,8 +419,6 @@ def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
         owner = sequence.call_owners[id]
     sequence.room_for_one(event)
     sequence.call_owners[id] = owner
-    if parent is not UNSET:
-        sequence.message_owners.setdefault(parent, owner)
     sequence.started_calls[id] = event.tool_call_name
     item = sequence.calls[id] = Open(id, owner, event)
     return item
@@ -431,6 +438,9 @@ def _call_result(sequence: Sequence, event: e.ToolCallResultEvent) -> None:
 
 
 def _reasoning_start(sequence: Sequence, event: e.ReasoningMessageStartEvent) -> Open:
+    if event.message_id in sequence.spans:
+        owner = sequence.reasoning_owners[event.message_id]
+        sequence.agree(event, event.subagent_run_id, owner, "reasoning span", event.message_id, "REAS-1")
     return _open_item(
         sequence, event, sequence.reasonings, sequence.reasoning_owners, "reasoning message", event.message_id
     )

@@ -37,6 +37,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What the next run has to answer; empty unless the run was interrupted (INT-1, OPEN-15)."""
     pending_tool_calls: tuple[str, ...] = ()
     """Ids of the calls that wait for a result, in order (FT-2, FT-3)."""
+    calls_without_result: tuple[str, ...] = ()
+    """Ids of the calls that the run made and gave no result for, in order (FT-2): whatever it named as pending at its
+    end (FT-3), and whoever answered since."""
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):

@@ -173,9 +173,10 @@ class Decoder:
         obj = self._read(event, index)
         return None if obj is None else self._enforce(obj, index)
 
-    def to_shape(self, value: object, shape: Any) -> Any:
+    def to_shape(self, value: object, shape: Any, *, own: bool = False) -> Any:
         """A struct of `shape` (a struct type, or a union such as `Message`), from one of its structs, a dict, a JSON
-        text or an object of `ag_ui.core`. What is unknown is stripped with a warning, legacy parts are upgraded.
+        text or an object of `ag_ui.core`. What is unknown is stripped with a warning, legacy parts are upgraded; `own`
+        documents of the application are upgraded without a warning.
 
         Raises `ProtocolError`, `DecodeError` or `LimitExceeded` under both policies, also for an unknown kind of value.
         """
@@ -185,7 +186,7 @@ class Decoder:
         court = Court()
         try:
             obj, _ = self._plain(value)
-            upgrade_input(obj, court.note)
+            upgrade_input(obj, _quietly if own else court.note)
             judged = judge(shape, obj, court)
         except Malformed as verdict:
             raise ProtocolError(verdict.about("the value"), rule=verdict.rule, type=name) from None
@@ -248,8 +249,7 @@ class Decoder:
                 places.setdefault(surplus, []).append(position)
         for surplus, positions in places.items():
             for message, path in surplus.warnings:
-                for position in positions:
-                    self.warnings.add("PROC-5", message, index=position, type=surplus.kind, path=path)
+                self.warnings.add_all("PROC-5", message, positions, type=surplus.kind, path=path)
         return sum(map(len, places.values()))
 
     def _decode_apart(self, batch: Batch, index: int) -> Iterator[tuple[int, list[Event]]]:
@@ -474,6 +474,10 @@ class Decoder:
 def _placed(error: Any, index: int | None) -> Any:
     error.index = index
     return error
+
+
+def _quietly(rule: str, message: str, path: Path) -> None:
+    """Takes warnings that nobody needs."""
 
 
 def _type_of(obj: object) -> str | None:
