@@ -14,9 +14,9 @@ from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.messages import ActivityMessage, Message
 from agui_core.protocol.run import PROTOCOL_VERSION, Context, Interrupt, ResumeEntry, RunAgentInput
 from agui_core.tools.langgraph import command_of, is_legacy
-from agui_core.tools.outgoing import enforced, plain
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import WarningLog
+from agui_core.wire.outgoing import enforce_input
 
 __all__ = ["build_input"]
 
@@ -46,24 +46,19 @@ def build_input(
     command = command_of(entry for entry in entries if entry.interrupt_id in legacy)
     if state is None:
         log.add("STATE-6", "a state of null cannot be sent; the agent reads its absence as {}", type="RunAgentInput")
-    wire: dict[str, Any] = {
-        "threadId": thread_id,
-        "runId": run_id,
-        "protocolVersion": PROTOCOL_VERSION,
-        "messages": [plain(message) for message in messages if not isinstance(message, ActivityMessage)],
-        "tools": [plain(tool) for tool in tools.as_tools()],
-        "context": [plain(item) for item in context],
-    }
-    optional = {
-        "parentRunId": parent_run_id,
-        "state": UNSET if state is None else state,
-        "forwardedProps": _with_command(forwarded_props, command),
-        "resume": [plain(entry) for entry in resume] if resume else UNSET,
-    }
-    wire.update((name, value) for name, value in optional.items() if value is not UNSET)
-    run_input = enforced(RunAgentInput, wire, log)
-    assert run_input is not None  # no member of a closed set is required in it
-    return run_input
+    run_input = RunAgentInput(
+        thread_id=thread_id,
+        run_id=run_id,
+        protocol_version=PROTOCOL_VERSION,
+        parent_run_id=parent_run_id,
+        messages=tuple(message for message in messages if not isinstance(message, ActivityMessage)),
+        state=UNSET if state is None else state,
+        tools=tools.as_tools(),
+        context=tuple(context),  # type: ignore[arg-type]  # dicts become structs by enforcement
+        forwarded_props=_with_command(forwarded_props, command),
+        resume=resume or UNSET,
+    )
+    return enforce_input(run_input, log)
 
 
 def _with_command(props: NotNull | UnsetType, command: dict[str, Any]) -> NotNull | UnsetType:

@@ -20,9 +20,10 @@ from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import clean
 from agui_core.tools.approval import Verdict
 from agui_core.tools.arguments import read_arguments
-from agui_core.tools.outgoing import enforced, plain
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import WarningLog
+from agui_core.wire.encode import to_wire
+from agui_core.wire.outgoing import enforced
 
 __all__ = [
     "APPROVAL",
@@ -112,7 +113,8 @@ def entries_of(answers: Answers, interrupts: Iterable[Interrupt], log: WarningLo
     if isinstance(answers, Mapping):
         open_ones = {interrupt.id: interrupt for interrupt in interrupts}
         return tuple(entry_of(open_ones.get(id, Interrupt(id=id, reason="")), answer) for id, answer in answers.items())
-    judged = [enforced(ResumeEntry, plain(entry), log) for entry in answers]
+    wire = to_wire([entry if isinstance(entry, ResumeEntry) else dict(entry) for entry in answers])  # type: ignore[misc]
+    judged = [enforced(ResumeEntry, entry, log) for entry in wire]
     return tuple(entry for entry in judged if entry is not None)
 
 

@@ -82,7 +82,7 @@ class ThreadedCall:
         return result
 
     def give_up(self) -> None:
-        """In the event loop: nobody waits any more. A thread that runs is abandoned, one that has not begun never will."""
+        """In the event loop: nobody waits any more. What runs is abandoned, what has not begun never will."""
         slots = self._slots
         with slots._changed:
             self._given_up = True
