@@ -68,6 +68,8 @@ class Answering:
         self._confirm = confirm
         self._keep = keep
         self._progress = progress
+        ledger.sync()
+        self._thread_id, self._run_id = ledger.page.thread_id, ledger.page.run_id
         # The calls of this pass in order, how many of them are through, and those that turned out to wait.
         self._order: list[str] = []
         self._through = 0
@@ -101,7 +103,6 @@ class Answering:
     async def _judge(self) -> list[Question]:
         """Decide on each call; gives the questions for a person, in call order."""
         ledger = self._ledger
-        ledger.sync()
         ours = ledger.answerable()
         in_turn = {*ours, *ledger.memory.answers}
         left = ledger.page.left
@@ -140,7 +141,7 @@ class Answering:
         if plan.action == "run":
             self._queue.append((id, plan))
         elif plan.outcome is not None:
-            self._ledger.keep(id, plan.outcome)
+            self._ledger.keep(id, plan.outcome, self._run_id)
         else:
             self._waiting.add(id)
 
@@ -243,7 +244,7 @@ class Answering:
         if plan.edited is not None:
             outcome = outcome.after_edit(plan.edited)
         self._begun.discard(id)
-        self._ledger.keep(id, outcome)
+        self._ledger.keep(id, outcome, self._run_id)
         self._flush()
 
     async def _mark(self, id: str) -> bool:
@@ -268,11 +269,10 @@ class Answering:
         tool, arguments = plan.tool, plan.arguments
         assert tool is not None
         assert arguments is not None
-        run = self._ledger.reducer.run
         context = ToolContext(
             call_id=id,
-            thread_id=run.thread_id or "",
-            run_id=run.run_id or "",
+            thread_id=self._thread_id,
+            run_id=self._run_id,
             state=self._ledger.reducer.state,
             report=None if self._progress is None else self._report,
         )
@@ -343,7 +343,7 @@ class Answering:
         """At the end, or when cancelled: what began is answered, what did not stays as it was."""
         ledger = self._ledger
         for id in self._begun:
-            ledger.keep(id, cancelled())
+            ledger.keep(id, cancelled(), self._run_id)
         if ledger.reducer.status == "running":
             if any(id in ledger.memory.answers for id in self._order):
                 self._errors.append(AGUIError("a run began while its calls were being answered; the answers are held"))

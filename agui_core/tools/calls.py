@@ -208,7 +208,7 @@ class Calls:
             outcome = msgspec.structs.replace(outcome, kind="error", error=error or failed("").error)
         if record.verdict is not None and record.verdict.edited_args is not None:
             outcome = outcome.after_edit(record.verdict.edited_args)
-        ledger.keep(id, outcome)
+        ledger.keep(id, outcome, ledger.page.run_id)
         ledger.flush([id])
 
     # --- the next run ---------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class Calls:
             ledger.give_up(self.reducer.status)
         ledger.flush([id for id in ledger.page.left if id in ledger.memory.answers])
         ledger.sync()
-        offered, calls = ledger.offered(), self.reducer.tool_calls
+        offered, calls = ledger.page.offered, self.reducer.tool_calls
         open_ones = [id for id in ledger.answerable() if calls[id].name in offered]
         if open_ones:
             ids = ", ".join(map(repr, open_ones))

@@ -17,7 +17,7 @@ from agui_core.errors import ApprovalError
 from agui_core.protocol.messages import ToolMessage
 from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
 from agui_core.reducer.reducer import Reducer
-from agui_core.reducer.views import ToolCallView
+from agui_core.reducer.views import Run, ToolCallView
 from agui_core.tools.answers import Outcome, interrupted, invalid, not_run, signal_of
 from agui_core.tools.approval import Plan, Verdict, digest_of, plan_of
 from agui_core.tools.arguments import read_arguments
@@ -81,6 +81,12 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """What the reducer says of the last run, as of one version."""
 
     version: int
+    thread_id: str
+    run_id: str
+    offered: Container[str]
+    """Names of the tools advertised for the run. One that no input of ours started, or that came back under another id,
+    had what was offered last; before the first input that is the whole toolset.
+    """
     left: dict[str, None]
     """The calls that had no result when the run ended, in order, answered since or not (FT-2)."""
     pending: frozenset[str]
@@ -120,19 +126,21 @@ class Ledger:
         return self._page
 
     def _read_page(self, version: int) -> Page:
-        reducer = self.reducer
-        calls = reducer.tool_calls
-        interrupts = self._open_interrupts()
+        run, calls, offers = self.reducer.run, self.reducer.tool_calls, self.memory.offered
+        interrupts = self._open_interrupts(run)
+        offered = offers.get(run.run_id or "")
         return Page(
             version=version,
-            left={id: None for id in reducer.run.calls_without_result if id in calls},
-            pending=frozenset(reducer.run.pending_tool_calls),
+            thread_id=run.thread_id or "",
+            run_id=run.run_id or "",
+            offered=offered if offered is not None else next(reversed(offers.values()), self.toolset),
+            left={id: None for id in run.calls_without_result if id in calls},
+            pending=frozenset(run.pending_tool_calls),
             interrupts=interrupts,
             named=frozenset(i.tool_call_id for i in interrupts if isinstance(i.tool_call_id, str)),
         )
 
-    def _open_interrupts(self) -> tuple[Interrupt, ...]:
-        run = self.reducer.run
+    def _open_interrupts(self, run: Run) -> tuple[Interrupt, ...]:
         if run.interrupts:
             return run.interrupts
         memory = self.memory
@@ -145,28 +153,21 @@ class Ledger:
         calls = self.reducer.tool_calls
         return [id for id in self.page.left if calls[id].result is None and id not in self.memory.answers]
 
-    def offered(self) -> Container[str]:
-        """Names of the tools advertised for the last run. A run that no input of ours started, or that came back under
-        another id, had what was offered last; before the first input that is the whole toolset.
-        """
-        offers = self.memory.offered
-        names = offers.get(self.reducer.run.run_id or "")
-        return names if names is not None else next(reversed(offers.values()), self.toolset)
-
     def is_ours(self, name: str) -> bool:
         """Whether a call of this name is the application's to answer (FT-1, FT-9)."""
-        return name in self.offered() or name in self.toolset
+        return name in self.page.offered or name in self.toolset
 
     def offer(self, run_id: str, names: tuple[str, ...]) -> None:
         """Remember what is advertised for a run that is about to start."""
         offers = self.memory.offered
         last = self.reducer.run.run_id
         if last is not None and last not in offers:
-            known = self.offered()
+            known = self.page.offered
             offers[last] = tuple(tool.name for tool in self.toolset if tool.name in known)
         offers[run_id] = names
         while next(iter(offers)) != last and (last in offers or len(offers) > _OFFERS):
             del offers[next(iter(offers))]
+        self._page = None
 
     # --- what changed ---------------------------------------------------------------------------------------------
 
@@ -258,7 +259,7 @@ class Ledger:
         verdict = None
         if record is not None and record.verdict is not None and record.digest == digest_of(call):
             verdict = record.verdict
-        tool = self.toolset.get(call.name) if call.name in self.offered() else None
+        tool = self.toolset.get(call.name) if call.name in self.page.offered else None
         asked = record is not None and record.state in ("approval-requested", "approval-responded")
         return plan_of(call, tool, verdict, asked=asked)
 
@@ -317,12 +318,13 @@ class Ledger:
         """The unanswered calls of the last run that are the application's, in order; none of a run that broke."""
         if self.phase != "over":
             return []
-        named, calls = self.page.named, self.reducer.tool_calls
-        return [id for id in self.unanswered if id not in named and self.is_ours(calls[id].name)]
+        page, calls, toolset = self.page, self.reducer.tool_calls, self.toolset
+        unanswered = [(id, calls[id].name) for id in self.unanswered if id not in page.named]
+        return [id for id, name in unanswered if name in page.offered or name in toolset]
 
-    def keep(self, id: str, outcome: Outcome) -> None:
+    def keep(self, id: str, outcome: Outcome, run_id: str) -> None:
         """Hold an answer until `flush` adds it."""
-        self.memory.answers[id] = outcome.message(self.reducer.run.run_id or "", id)
+        self.memory.answers[id] = outcome.message(run_id, id)
         record = self.memory.records.get(id)
         if record is not None:
             record.begun = False
@@ -389,10 +391,12 @@ class Ledger:
 
     def give_up(self, status: str) -> None:
         """OPEN-17: answer each unanswered call of a run that ended badly, whoever's it is, unexecuted."""
+        page = self.page
         for id in self.unanswered:
-            if id not in self.page.named:
+            if id not in page.named:
                 record = self.memory.records.get(id)
-                self.keep(id, interrupted() if record is not None and record.begun else not_run(status))
+                outcome = interrupted() if record is not None and record.begun else not_run(status)
+                self.keep(id, outcome, page.run_id)
 
     def send(self, run_input: RunAgentInput) -> None:
         """An input leaves: what it offers and answers is remembered until its run has begun."""

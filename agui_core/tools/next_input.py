@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agui_core.errors import ProtocolError
+from agui_core.limits import Limits
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.messages import ActivityMessage, Message
 from agui_core.protocol.run import PROTOCOL_VERSION, Context, Interrupt, ResumeEntry, RunAgentInput
@@ -17,8 +18,12 @@ from agui_core.tools.langgraph import command_of, is_legacy
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import WarningLog
 from agui_core.wire.outgoing import enforce_input
+from agui_core.wire.values import DEEPEST
 
 __all__ = ["build_input"]
+
+_HELD = Limits(nesting=DEEPEST)
+"""What is held has passed the reducer's limits, one by one; here it sits in one document."""
 
 
 def build_input(
@@ -58,7 +63,7 @@ def build_input(
         forwarded_props=_with_command(forwarded_props, command),
         resume=resume or UNSET,
     )
-    return enforce_input(run_input, log)
+    return enforce_input(run_input, log, _HELD)
 
 
 def _with_command(props: NotNull | UnsetType, command: dict[str, Any]) -> NotNull | UnsetType:
