@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from agui_core.stream.follow import LiveRun, follow
 from agui_core.stream.follow_sync import SyncRun, follow_sync
 from agui_core.stream.update import Update
 
-__all__ = ["LiveRun", "SyncRun", "Update", "follow", "follow_sync"]
+if TYPE_CHECKING:
+    from agui_core.stream.http import HttpAgent, HttpRun
+
+__all__ = ["HttpAgent", "HttpRun", "LiveRun", "SyncRun", "Update", "follow", "follow_sync"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("HttpAgent", "HttpRun"):
+        from agui_core.stream import http
+
+        return getattr(http, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,273 @@
+"""`HttpAgent`: an AG-UI endpoint over HTTP, one POST and one stream of server-sent events per run (SSE-1..14).
+
+    agent = agui.HttpAgent("https://host/agent")
+    async with agent.run(run_input) as run:
+        async for update in run.updates():
+            ...
+
+Needs the extra `http` (httpx2). The agent itself owns nothing between runs; a run owns its connection, which is
+closed at once when its block is left. Nothing is sent twice: a stream that breaks is a truncated run (TR-6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import anyio
+
+from agui_core.errors import TransportError
+from agui_core.limits import Limits
+from agui_core.protocol.run import RunAgentInput
+from agui_core.reducer import Reducer
+from agui_core.reducer.reducer import Middleware, Policy
+from agui_core.stream.follow import LiveRun
+from agui_core.stream.source import CLOSING, Source
+from agui_core.warning import WarningLog
+from agui_core.wire import encode
+from agui_core.wire.outgoing import address_input, enforce_input
+from agui_core.wire.peers import NO_SUBAGENTS, Peer, WithoutSubagents
+
+try:
+    import httpx2
+except ImportError as missing:
+    raise ImportError("HttpAgent needs httpx2: install agui_core[http]") from missing
+
+__all__ = ["HttpAgent", "HttpRun"]
+
+_EXCERPT = 2048
+"""Bytes of an unexpected answer that its error shows."""
+_PATIENCE = 5.0
+"""Seconds that they may take to come."""
+_LEFTOVERS = 16
+"""Pieces that may be at hand without a wait, where a cancellation has no chance."""
+_STREAM = "text/event-stream"
+_FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, httpx2.CookieConflict)
+
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+
+
+class HttpAgent:
+    """An AG-UI endpoint. Makes runs; several may go on at the same time.
+
+    `headers` go with every request, before those of the protocol. `client` is an `httpx2.AsyncClient` of the
+    application's, with its proxies, certificates, credentials and kept connections; the agent never closes it.
+    Timeouts are in seconds, None for none: `connect_timeout` to reach the host, `idle_timeout` between any two reads
+    (keep-alive comments count), `event_timeout` of waiting without an event (they do not count).
+
+    `max_protocol_version` pins a peer that is known to be old, such as `"0.0.57"`: what it cannot read is left out of
+    the input, with a warning (OLD-3..5). `policy`, `limits` and `middleware` are for the reducers that runs make.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Headers | None = None,
+        client: httpx2.AsyncClient | None = None,
+        connect_timeout: float | None = 10,
+        idle_timeout: float | None = 300,
+        event_timeout: float | None = None,
+        max_protocol_version: str | None = None,
+        middleware: Iterable[Middleware] = (),
+        policy: Policy = "strict",
+        limits: Limits | None = None,
+    ) -> None:
+        self.url = url
+        self._headers = _pairs(headers)
+        self._client = client
+        self._timeout = httpx2.Timeout(
+            connect=connect_timeout, pool=connect_timeout, read=idle_timeout, write=idle_timeout
+        )
+        self._event_timeout = event_timeout
+        self._peer = None if max_protocol_version is None else Peer.pinned(max_protocol_version)
+        self._options: dict[str, Any] = {"middleware": tuple(middleware), "policy": policy, "limits": limits}
+        self._limits = limits or Limits()
+
+    def run(
+        self,
+        run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object,
+        *,
+        reducer: Reducer | None = None,
+        headers: Headers | None = None,
+    ) -> HttpRun:
+        """One run: `async with agent.run(run_input) as run`, where `run` is what `follow` gives.
+
+        The input is a struct, a wire dict, JSON, or an object of `ag_ui.core`. `reducer` is one to go on with, which
+        brings its own policy and limits; without one, the run starts from the messages and the state of the input.
+
+        Entering the block raises `ProtocolError` before anything is sent when the input is malformed (PROC-16), and
+        `TransportError` when the peer cannot be reached or answers with anything but an event stream. A connection that
+        breaks later, or is idle for too long, is a `TransportError` of `updates()`, and the run is truncated.
+        """
+        return HttpRun(self, run_input, reducer, _pairs(headers))
+
+    async def _send(self, run_input: RunAgentInput, headers: list[tuple[str, str]]) -> httpx2.Response:
+        """The answer, an open event stream."""
+        all_headers = httpx2.Headers([*self._headers, *headers])
+        all_headers.update({"Content-Type": "application/json", "Accept": _STREAM, "Accept-Encoding": "identity"})
+        client, body = self._ready(), encode(run_input)
+        try:
+            request = client.build_request("POST", self.url, content=body, headers=all_headers, timeout=self._timeout)
+            response = await client.send(request, stream=True, follow_redirects=False)
+        except _FAILURES as error:
+            raise TransportError(f"{self.url} cannot be reached: {_say(error)}") from error
+        try:
+            problem = _problem(response)
+            if problem is not None:
+                raise TransportError(problem, status=response.status_code, body=await _excerpt(response))
+        except BaseException:
+            await _close(response)
+            raise
+        return response
+
+    def _ready(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            # It keeps no connection when a run is over, so there is never anything to close.
+            unkept = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
+            self._client = httpx2.AsyncClient(limits=unkept)
+        return self._client
+
+
+class HttpRun:
+    """A run over HTTP that is not yet begun: an async context manager, to be entered once, that yields a `LiveRun`."""
+
+    def __init__(
+        self, agent: HttpAgent, run_input: object, reducer: Reducer | None, headers: list[tuple[str, str]]
+    ) -> None:
+        self._agent = agent
+        self._input = run_input
+        self._reducer = reducer
+        self._headers = headers
+        self._live: LiveRun | None = None
+
+    async def __aenter__(self) -> LiveRun:
+        if self._live is not None:
+            raise RuntimeError("a run can be entered once; agent.run(...) makes another")
+        agent = self._agent
+        log = WarningLog(agent._limits.warnings)
+        run_input = enforce_input(self._input, log, agent._limits)
+        reducer = self._reducer or Reducer.from_input(run_input, **agent._options)
+        peer = agent._peer
+        response = await agent._send(address_input(run_input, log, peer), self._headers)
+        stage = WithoutSubagents(peer, log, agent._limits) if peer and peer.at_most(NO_SUBAGENTS) else None
+        reads = _Reads(response, reducer, agent._event_timeout, stage)
+        self._live = LiveRun(Source(reads), reducer, lambda: tuple(log))
+        return await self._live.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._live is not None
+        await self._live.__aexit__(kind, error, traceback)
+
+
+def _problem(response: httpx2.Response) -> str | None:
+    """Why a response is no event stream, or None when it is one."""
+    status = response.status_code
+    if response.has_redirect_location:
+        target = response.headers["location"]
+        return f"{response.url} redirects to {target!r} ({status}), which is not followed: give the agent that address"
+    if status != 200:
+        return f"{response.url} answered {status} {response.reason_phrase}: no run was started".rstrip()
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != _STREAM:
+        return f"{response.url} answered with {media_type or 'no content type'!r} where {_STREAM} is expected (SSE-2)"
+    return None
+
+
+async def _excerpt(response: httpx2.Response) -> str:
+    """The beginning of the body, as much as comes soon."""
+    body = b""
+    with anyio.move_on_after(_PATIENCE):
+        with suppress(*_FAILURES):
+            pieces = response.aiter_bytes()
+            async for piece in pieces:
+                body += piece[: _EXCERPT - len(body)]
+                if len(body) >= _EXCERPT:
+                    await _end(pieces)
+                    break
+    return body.decode("utf-8", "replace")
+
+
+async def _end(pieces: AsyncGenerator[bytes, None]) -> None:
+    """End an iterator in the middle. Closing it would leave generators inside httpx2 to the garbage collector, of which
+    trio complains; a cancellation ends them all, one after the other.
+    """
+    with suppress(*_FAILURES):
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            for _ in range(_LEFTOVERS):
+                if await anext(pieces, None) is None:
+                    break
+        await pieces.aclose()
+
+
+async def _close(response: httpx2.Response) -> None:
+    """Close the connection, whatever happens, at once or never."""
+    with anyio.move_on_after(CLOSING, shield=True):
+        with suppress(*_FAILURES):
+            await response.aclose()
+
+
+class _Reads:
+    """The body of a response, read by read."""
+
+    def __init__(
+        self,
+        response: httpx2.Response,
+        reducer: Reducer,
+        event_timeout: float | None,
+        stage: WithoutSubagents | None,
+    ) -> None:
+        self._response = response
+        self._pieces = response.aiter_bytes()
+        self._reducer = reducer
+        self._event_timeout = event_timeout
+        self._stage = stage
+        self._version = -1
+        self._waited = 0.0
+
+    def __aiter__(self) -> _Reads:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            piece = await (anext(self._pieces) if self._event_timeout is None else self._in_time(self._event_timeout))
+        except httpx2.ReadTimeout as error:
+            raise TransportError("nothing came for longer than idle_timeout; the connection was given up") from error
+        except _FAILURES as error:
+            raise TransportError(f"the connection broke: {_say(error)}") from error
+        return piece if self._stage is None else self._stage.feed(piece)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await _end(self._pieces)
+        await _close(self._response)
+
+    async def _in_time(self, timeout: float) -> bytes:
+        """The next piece, unless events have been waited for too long. Time in which nobody waits does not count."""
+        if self._reducer.version != self._version:
+            self._version = self._reducer.version
+            self._waited = 0.0
+        started = anyio.current_time()
+        try:
+            with anyio.fail_after(timeout - self._waited):
+                return await anext(self._pieces)
+        except TimeoutError as error:
+            raise TransportError(
+                f"no event came for {timeout:g} s (event_timeout); the connection was given up"
+            ) from error
+        finally:
+            self._waited += anyio.current_time() - started
+
+
+def _pairs(headers: Headers | None) -> list[tuple[str, str]]:
+    return list((headers.items() if isinstance(headers, Mapping) else headers) if headers else ())
+
+
+def _say(error: Exception) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,7 @@
+"""What needs the public corpora is not collected without them."""
+
+from __future__ import annotations
+
+from harness import shared_root
+
+collect_ignore = [] if shared_root() else ["test_http_conformance.py"]
