@@ -34,6 +34,9 @@ from streams import (
 
 import agui_core as agui
 
+REPEATED_CALL = "a call id twice in a message: all are kept"
+"""The lenient policy drops the second one."""
+
 
 def held(role: str, id: str, content: str = "old", **fields: Any) -> Any:
     if role == "activity":
@@ -141,7 +144,7 @@ RECONCILED = [
     ),
     shot(
         "OPEN-13",
-        "a call id twice in a message: all are kept",
+        REPEATED_CALL,
         [],
         [msg("assistant", "m", toolCalls=[tool_call("c", "f", "1"), tool_call("c", "f", "2")])],
         [msg("assistant", "m", toolCalls=[tool_call("c", "f", "1"), tool_call("c", "f", "2")])],
