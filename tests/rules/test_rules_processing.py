@@ -173,7 +173,7 @@ TYPES = [
     refuse("EVT-1 PROC-10a PROC-7", "no type", ending({"messageId": "m"})),
     refuse("EVT-1 PROC-10a PROC-7", "a type that is a number", ending({"type": 5})),
     refuse("EVT-1 PROC-10a PROC-7", "a type that is null", ending({"type": None})),
-    refuse("EVT-1 PROC-10a PROC-7", "a type that is a list", ending({"type": []})),
+    refuse("EVT-1 PROC-10a PROC-7", "a type that is a list", ending({"type": [], "delta": "x"})),
     refuse("EVT-1 PROC-10a PROC-7", "a type that is an object", ending({"type": {"type": "RAW"}})),
     refuse("EVT-1 PROC-10a PROC-7", "an empty object", ending({})),
     accept("EVT-1 PROC-4", "an unknown type", run({"type": "NEW_THING", "messageId": 5}), warns="PROC-4"),
