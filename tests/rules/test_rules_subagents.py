@@ -200,7 +200,7 @@ OWNERSHIP = [
 
 OTHERS = [
     accept(
-        "SUB-15",
+        "SUB-15 STATE-3",
         "tags of state events are provenance only",
         run(state({"n": 1}, by="s1"), patch(op("add", "/m", 2), by="s2"), raw(by="s3"), custom(by="s4")),
         state={"n": 1, "m": 2},
