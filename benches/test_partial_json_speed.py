@@ -28,10 +28,16 @@ def ratio(other: Pass, documents: list[str], rounds: int) -> float:
     return best["other"] / best["ours"]
 
 
-def growth(short: list[str], long: list[str], rounds: int = 7) -> float:
-    """How many times as long the long text takes."""
-    best = minima({"short": lambda: ours(short), "long": lambda: ours(long)}, rounds)
-    return best["long"] / best["short"]
+def growth(short: list[str], long: list[str], rounds: int = 9) -> float:
+    """How many times as long the long text takes; compared at equal amounts of text, so that noise hits both alike."""
+    times = len(long) // len(short)
+
+    def repeated() -> None:
+        for _ in range(times):
+            ours(short)
+
+    best = minima({"short": repeated, "long": lambda: ours(long)}, rounds)
+    return times * best["long"] / best["short"]
 
 
 @pytest.mark.parametrize(
@@ -49,11 +55,11 @@ def test_times_the_peer_on_edits(peer: Pass, size: int, at_least: float, rounds:
 
 
 def test_small_documents_cost_at_most_three_times_jiter() -> None:
-    assert ratio(jiter_prefixes, [small(n) for n in range(200)], 15) >= 1 / 3
+    assert ratio(jiter_prefixes, [small(n) for n in range(40)], 60) >= 1 / 3
 
 
 def test_one_plain_string_where_jiter_is_at_its_best() -> None:
-    assert ratio(jiter_prefixes, [plain(100_000)], 15) >= 15
+    assert ratio(jiter_prefixes, [plain(100_000)], 25) >= 15
 
 
 @pytest.mark.parametrize(
@@ -83,19 +89,20 @@ def test_ten_times_the_text_takes_at_most_twelve_times_the_time(make: Callable[[
     ],
 )
 def test_twice_the_deltas_take_at_most_three_times_the_time(opening: str, delta: str) -> None:
-    assert growth([opening, *[delta] * 20_000], [opening, *[delta] * 40_000], 3) <= 3
+    assert growth([opening, *[delta] * 20_000], [opening, *[delta] * 40_000]) <= 3
 
 
 def test_a_string_at_the_root_grows_in_place_when_nobody_keeps_it() -> None:
-    def one_pass(times: int) -> None:
-        parser = PartialJson()
-        parser.feed('"')
+    def passes(times: int, deltas: int) -> None:
         for _ in range(times):
-            parser.feed("lorem ipsum ")
-            assert parser.value
+            parser = PartialJson()
+            parser.feed('"')
+            for _ in range(deltas):
+                parser.feed("lorem ipsum ")
+                assert parser.value
 
-    best = minima({"short": lambda: one_pass(20_000), "long": lambda: one_pass(40_000)}, 3)
-    assert best["long"] / best["short"] <= 3
+    best = minima({"short": lambda: passes(2, 20_000), "long": lambda: passes(1, 40_000)}, 5)
+    assert best["long"] / best["short"] <= 1.5
 
 
 def test_copy_costs_the_open_containers_only() -> None:

@@ -226,9 +226,10 @@ soup = st.lists(fragments, max_size=14).map("".join)
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
-    text = draw(rendered)
+    text: str = draw(rendered)
     at = draw(st.integers(0, len(text)))
-    return text[:at] + draw(fragments) + text[at + draw(st.integers(0, 2)) :]
+    fragment: str = draw(fragments)
+    return text[:at] + fragment + text[at + draw(st.integers(0, 2)) :]
 
 
 def pieces(text: str, cuts: Sequence[int]) -> list[str]:
