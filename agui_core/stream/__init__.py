@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agui_core.stream.event_stream import EventStream
 from agui_core.stream.follow import LiveRun, follow
 from agui_core.stream.follow_sync import SyncRun, follow_sync
+from agui_core.stream.serve import serve
 from agui_core.stream.update import Update
 
 if TYPE_CHECKING:
     from agui_core.stream.http import HttpAgent, HttpRun
 
-__all__ = ["HttpAgent", "HttpRun", "LiveRun", "SyncRun", "Update", "follow", "follow_sync"]
+__all__ = ["EventStream", "HttpAgent", "HttpRun", "LiveRun", "SyncRun", "Update", "follow", "follow_sync", "serve"]
 
 
 def __getattr__(name: str) -> Any:

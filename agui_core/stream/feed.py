@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 
-from anyio import CancelScope, Event, current_effective_deadline, current_time, get_cancelled_exc_class
+from anyio import CancelScope, Event, current_time, get_cancelled_exc_class
 from anyio.lowlevel import checkpoint
 
 from agui_core.errors import AGUIError
 from agui_core.reducer import Reducer
 from agui_core.stream.intake import WIRE, Intake
-from agui_core.stream.source import Source
+from agui_core.stream.source import Source, is_foreign_cancellation
 
 __all__ = ["Feed"]
 
@@ -108,9 +108,9 @@ class Feed:
         except StopAsyncIteration:
             self.conclude(None)
         except get_cancelled_exc_class() as error:
-            if current_effective_deadline() == -math.inf:
+            if not is_foreign_cancellation():
                 raise
-            self.conclude(error)  # the source waited for something that was cancelled; we are not
+            self.conclude(error)
         except Exception as error:
             self.conclude(error)
         return None

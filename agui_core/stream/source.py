@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
-from anyio import move_on_after
+from anyio import current_effective_deadline, move_on_after
 
-__all__ = ["CLOSING", "Source"]
+__all__ = ["CLOSING", "Source", "is_foreign_cancellation"]
 
 CLOSING = 1.0
 """Seconds that closing something may take, shielded from cancellation; after that it is abandoned."""
@@ -51,3 +52,8 @@ class Source:
             if aclose is not None:
                 with move_on_after(CLOSING, shield=True):
                     await aclose()
+
+
+def is_foreign_cancellation() -> bool:
+    """Whether a cancellation that came out of `pull` is not ours: the source waited for a task that was cancelled."""
+    return current_effective_deadline() != -math.inf

@@ -28,7 +28,7 @@ from agui_core.wire.peers import NO_PARENTS, NO_SUBAGENTS, Peer
 from agui_core.wire.schema import Court, Unrecognised
 from agui_core.wire.values import Copier, Malformed, Path
 
-__all__ = ["address_input", "enforce_input", "enforced"]
+__all__ = ["address_input", "document", "enforce_input", "enforced"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -43,7 +43,7 @@ def enforce_input(
     `ProtocolError`, `DecodeError` or `LimitExceeded` when a known field is malformed, so that nothing is sent.
     """
     try:
-        wire = _document(run_input, limits or Limits())
+        wire = document(run_input, limits or Limits())
     except Malformed as verdict:
         raise ProtocolError(verdict.about("the RunAgentInput"), rule=verdict.rule, type="RunAgentInput") from None
     messages = wire.get("messages")
@@ -98,8 +98,10 @@ def enforced(shape: type[S], wire: Mapping[str, Any], log: WarningLog) -> S | No
     return judged
 
 
-def _document(run_input: object, limits: Limits) -> dict[str, Any]:
-    """The input as a wire dict of our own."""
+def document(run_input: object, limits: Limits) -> dict[str, Any]:
+    """A run input in any form as a wire dict of our own, not yet judged. Raises `Malformed`, `DecodeError`,
+    `LimitExceeded`.
+    """
     if isinstance(run_input, bytes | bytearray | memoryview | str):
         run_input, _ = parse(run_input, limits)
     elif isinstance(run_input, msgspec.Struct):

@@ -1,0 +1,245 @@
+"""`EventStream`: events as an ASGI response, server-sent, with comments while nothing happens (SSE-1..10).
+
+One task, the caller's, pulls the events and closes them at the end; a second one watches for the client's leaving, a
+third one writes a comment when nothing was sent for a while. Nothing is ever yielded out of them: sending is a call.
+A slow client holds the events back, as far as the server's `send` does.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from typing import Any, TypeAlias
+
+import anyio
+import msgspec
+
+from agui_core.errors import AGUIError
+from agui_core.limits import Limits
+from agui_core.protocol.events import RunErrorEvent
+from agui_core.reducer import Conformer
+from agui_core.reducer.reducer import Policy
+from agui_core.stream.source import Source, is_foreign_cancellation
+from agui_core.wire import encode, encode_sse
+from agui_core.wire.foreign import is_model, plain
+
+__all__ = ["EventStream", "Receive", "Scope", "Send", "check_ping", "respond"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Fields: TypeAlias = list[tuple[bytes, bytes]]
+
+_HEADERS: Fields = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+_ENDS = ("RUN_FINISHED", "RUN_ERROR")
+_PING = b": ping\n\n"
+_logger = logging.getLogger("agui_core.serve")
+
+
+class _Gone(Exception):
+    """The client has gone."""
+
+
+class _Unfinished(AGUIError):
+    """The events ended before their run did."""
+
+
+class _Kind(msgspec.Struct):
+    type: str
+
+
+class EventStream:
+    """An ASGI response: `await EventStream(events)(scope, receive, send)`, or what a Starlette endpoint returns. Once.
+
+    `events` is an async iterable of structs, wire dicts, objects of `ag_ui.core`, or JSON texts (bytes or str) of one
+    event each. They pass a `Conformer` of that `policy`, so that the client gets no stream that breaks the protocol;
+    with None they are sent as they are. After `ping` seconds without anything to send a comment is sent; None for
+    none.
+
+    An exception of `events`, the refusal of one of them, and an end inside a run are the server's fault: before the
+    first event they make it HTTP 500, after it a RUN_ERROR with an incident id and no detail, after a RUN_ERROR
+    nothing. Each is logged, with that id, by the logger `agui_core.serve`. A client that leaves cancels `events`.
+    """
+
+    def __init__(
+        self,
+        events: AsyncIterable[object],
+        ping: float | None = 15,
+        *,
+        policy: Policy | None = "strict",
+        limits: Limits | None = None,
+        headers: Iterable[tuple[bytes, bytes]] = (),
+    ) -> None:
+        check_ping(ping)
+        self._source = Source(events)
+        self._ping = ping
+        self._conformer = None if policy is None else Conformer(policy, limits)
+        self._headers = list(headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        problem: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            delivery = _Delivery(self._source, self._conformer, self._headers, send)
+            tasks.start_soon(_watch, receive, tasks.cancel_scope)
+            if self._ping is not None:
+                tasks.start_soon(delivery.ping, self._ping, tasks.cancel_scope)
+            try:
+                await delivery.run()
+            except _Gone:
+                _logger.debug("the client has gone")
+            except Exception as error:
+                problem = error  # the server's `send` failed; it would leave the task group inside a group
+            finally:
+                await _close(self._source)
+                tasks.cancel_scope.cancel()
+        for warning in () if self._conformer is None else self._conformer.warnings:
+            _logger.warning("in the events that were served: %s", warning)
+        if problem is not None:
+            raise problem
+
+
+def check_ping(ping: float | None) -> None:
+    """Refuse what is no number of seconds."""
+    if ping is not None and not ping > 0:
+        raise ValueError(f"ping is a number of seconds above 0, or None, not {ping!r}")
+
+
+class _Delivery:
+    """One response on its way. `run` is the task that pulls; `ping` is another, so they take turns in sending."""
+
+    def __init__(self, source: Source, conformer: Conformer | None, headers: Fields, send: Send) -> None:
+        self._source = source
+        self._conformer = conformer
+        self._headers = headers
+        self._server_send = send
+        self._turn = anyio.Lock()
+        self._started = anyio.Event()
+        self._last = ""
+        self._sent_at = 0.0
+
+    async def run(self) -> None:
+        """Send all events, and then the end, or what has to be said when something fails."""
+        try:
+            await self._send_all()
+        except _Gone:
+            raise
+        except anyio.get_cancelled_exc_class() as error:
+            if not is_foreign_cancellation():
+                raise
+            await self._fail(error)
+        except Exception as error:
+            await self._fail(error)
+        else:
+            await self._finish()
+
+    async def ping(self, interval: float, scope: anyio.CancelScope) -> None:
+        """Send a comment whenever nothing was sent for a while, once the response has begun."""
+        await self._started.wait()
+        try:
+            while True:
+                await anyio.sleep_until(self._sent_at + interval)
+                if anyio.current_time() - self._sent_at >= interval:
+                    await self._write(_PING)
+        except _Gone:
+            scope.cancel()
+
+    async def _send_all(self) -> None:
+        while True:
+            try:
+                item = await self._source.pull()
+            except StopAsyncIteration:
+                break
+            for kind, block in self._blocks(item):
+                await self._write(block)
+                self._last = kind
+        if self._conformer is not None and self._last not in _ENDS:
+            raise _Unfinished("the events ended before their run was finished: send RUN_FINISHED or RUN_ERROR (RUN-17)")
+
+    def _blocks(self, item: object) -> list[tuple[str, bytes]]:
+        """The type and the block of each event that an item amounts to."""
+        if self._conformer is None:
+            return [_raw(item)]
+        return [(event.type, encode_sse(event)) for event in self._conformer.feed(item)]
+
+    async def _write(self, block: bytes) -> None:
+        async with self._turn:
+            if not self._started.is_set():
+                self._sent_at = anyio.current_time()
+                self._started.set()
+                await self._send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *self._headers]})
+            await self._send({"type": "http.response.body", "body": block, "more_body": True})
+            self._sent_at = anyio.current_time()
+
+    async def _finish(self) -> None:
+        await self._write(b"")
+        async with self._turn:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _fail(self, error: BaseException) -> None:
+        incident = secrets.token_hex(6)
+        _logger.error("incident %s: the run that is served failed", incident, exc_info=error)
+        if not self._started.is_set():
+            body = {"error": "internal error", "incident": incident}
+            try:
+                await respond(self._server_send, 500, body, self._headers)
+            except OSError:
+                raise _Gone from None
+            return
+        if self._last != "RUN_ERROR":
+            event = RunErrorEvent(message=f"internal error, incident {incident}", code="internal_error")
+            await self._write(encode_sse(event))
+        await self._finish()
+
+    async def _send(self, message: MutableMapping[str, Any]) -> None:
+        try:
+            await self._server_send(message)
+        except OSError:
+            raise _Gone from None
+
+
+async def respond(send: Send, status: int, body: Mapping[str, Any] | None, headers: Fields) -> None:
+    """A whole response: JSON, or nothing."""
+    content = b"" if body is None else msgspec.json.encode(body)
+    fields = [(b"content-length", str(len(content)).encode()), *headers]
+    if body is not None:
+        fields.append((b"content-type", b"application/json"))
+    await send({"type": "http.response.start", "status": status, "headers": fields})
+    await send({"type": "http.response.body", "body": content})
+
+
+async def _watch(receive: Receive, scope: anyio.CancelScope) -> None:
+    """Cancel when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+async def _close(source: Source) -> None:
+    try:
+        await source.close()
+    except Exception as error:
+        _logger.error("closing the events that were served failed", exc_info=error)
+
+
+def _raw(item: object) -> tuple[str, bytes]:
+    """The type and the block of an event that is sent as it is."""
+    if isinstance(item, str):
+        text = item.encode("utf-8", "backslashreplace")
+    elif isinstance(item, bytes | bytearray | memoryview):
+        text = bytes(item)
+    elif isinstance(item, msgspec.Struct):
+        text = encode(item)
+    elif isinstance(item, dict) or is_model(item):
+        text = msgspec.json.encode(plain(item))
+    else:
+        raise TypeError(f"an event is a struct, a dict, JSON text or an ag_ui.core event, not a {type(item).__name__}")
+    try:
+        kind = msgspec.json.decode(text, type=_Kind).type
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        kind = ""
+    return kind, b"data: %b\n\n" % text.replace(b"\n", b"\ndata: ")

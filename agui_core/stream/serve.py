@@ -1,0 +1,217 @@
+"""`serve`: a handler as an AG-UI endpoint, a small ASGI application that needs no framework and mounts into any.
+
+    async def handler(run_input):
+        yield {"type": "RUN_STARTED", "threadId": run_input.thread_id, "runId": run_input.run_id}
+        ...
+
+    app = agui.serve(handler)                                  # uvicorn module:app
+    Starlette(routes=[Route("/agent", agui.serve(handler))])   # or FastAPI's app.mount("/agent", agui.serve(handler))
+
+What the request may do wrong is answered before the handler is called: 405 for a method other than POST, 415 for a body
+that is not declared as JSON, which also keeps forms of other sites away, 413 for one that is too long, 422 for an input
+that is malformed. Answers to errors are JSON.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection
+from typing import Any, TypeAlias
+
+from agui_core.errors import AGUIError, DecodeError, LimitExceeded
+from agui_core.limits import Limits
+from agui_core.protocol.run import RunAgentInput
+from agui_core.stream.event_stream import EventStream, Receive, Scope, Send, check_ping, respond
+from agui_core.wire.boundary import upgrade_input
+from agui_core.wire.enforce import judge
+from agui_core.wire.outgoing import document
+from agui_core.wire.schema import Court, Unrecognised
+from agui_core.wire.values import Malformed, pointer
+
+__all__ = ["Endpoint", "Handler", "serve"]
+
+Handler: TypeAlias = Callable[[RunAgentInput], AsyncIterable[object] | Awaitable[AsyncIterable[object]]]
+
+_BODY = 16 * 1024 * 1024
+_PREFLIGHT_AGE = b"600"
+_logger = logging.getLogger("agui_core.serve")
+
+
+def serve(
+    handler: Handler,
+    *,
+    ping: float | None = 15,
+    max_body: int = _BODY,
+    allow_origins: Collection[str] = (),
+    limits: Limits | None = None,
+) -> Endpoint:
+    """An ASGI application that answers each POST with the events of `handler(run_input)`.
+
+    `handler` takes a `RunAgentInput` and gives an async iterable of events, or is a coroutine function that returns
+    one. Its events pass a `Conformer` and are sent by an `EventStream`, which says what becomes of errors; it is
+    cancelled when the client leaves. `max_body` is in bytes, `ping` in seconds. `allow_origins` are the origins, or
+    `"*"`, whose pages may call the endpoint; nobody else gets CORS headers. The path is not looked at.
+    """
+    if not callable(handler):
+        raise TypeError(f"a handler is a function of a run input, not a {type(handler).__name__}")
+    check_ping(ping)
+    return Endpoint(handler, ping, max_body, allow_origins, limits or Limits())
+
+
+class Endpoint:
+    """The ASGI application that `serve` makes."""
+
+    def __init__(
+        self, handler: Handler, ping: float | None, max_body: int, allow_origins: Collection[str], limits: Limits
+    ) -> None:
+        self._handler = handler
+        self._ping = ping
+        self._max_body = max_body
+        self._origins = frozenset([allow_origins] if isinstance(allow_origins, str) else allow_origins)
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1003})
+        else:
+            try:
+                await self._http(scope, receive, send)
+            except OSError:
+                _logger.debug("the client has gone")
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        fields: dict[bytes, bytes] = dict(scope["headers"])
+        cors = self._cors(fields)
+        if cors and scope["method"] == "OPTIONS" and b"access-control-request-method" in fields:
+            await respond(send, 204, None, [*cors, *_preflight(fields)])
+            return
+        try:
+            self._check_head(scope["method"], fields)
+            body = await self._body(receive)
+            if body is None:
+                return
+            run_input = self._input(body)
+        except _Refused as refused:
+            headers = [(b"allow", b"POST"), *cors] if refused.status == 405 else cors
+            await respond(send, refused.status, refused.body, headers)
+            return
+        events = _Events(self._handler, run_input)
+        await EventStream(events, self._ping, limits=self._limits, headers=cors)(scope, receive, send)
+
+    def _cors(self, fields: dict[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+        origin = fields.get(b"origin")
+        if origin is None or not self._origins:
+            return []
+        if "*" in self._origins:
+            return [(b"access-control-allow-origin", b"*")]
+        vary = [(b"vary", b"origin")]
+        if origin.decode("latin-1") in self._origins:
+            return [(b"access-control-allow-origin", origin), *vary]
+        return vary
+
+    def _check_head(self, method: str, fields: dict[bytes, bytes]) -> None:
+        if method != "POST":
+            raise _Refused(405, f"{method} is not allowed: a run is a POST")
+        media_type = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if media_type != b"application/json":
+            raise _Refused(415, "the body has to be declared as application/json (SSE-1)")
+        length = fields.get(b"content-length", b"")
+        if length.isdigit() and int(length) > self._max_body:
+            raise self._too_long()
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        """The whole body, or None when the client has gone."""
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self._max_body:
+                raise self._too_long()
+        return bytes(body)
+
+    def _too_long(self) -> _Refused:
+        return _Refused(413, f"the body is longer than {self._max_body} bytes")
+
+    def _input(self, body: bytes) -> RunAgentInput:
+        """The input, translated and enforced as everything that is received (PROC-1)."""
+        court = Court()
+        try:
+            wire = document(body, self._limits)
+            upgrade_input(wire, court.note)
+            judged = judge(RunAgentInput, wire, court)
+        except Malformed as verdict:
+            raise _Refused(422, verdict.about("the input"), verdict.rule, pointer(verdict.path)) from None
+        except (DecodeError, LimitExceeded) as error:
+            raise _Refused(422, error.message, error.rule) from None
+        if isinstance(judged, Unrecognised):
+            raise _Refused(422, str(judged), "PROC-9")
+        if court.notes:
+            rule, message, _ = court.notes[0]
+            _logger.warning("in a run input: %s [%s], %d in all", message, rule, len(court.notes))
+        assert isinstance(judged, RunAgentInput)
+        return judged
+
+
+class _Refused(AGUIError):
+    """The request is answered with an error."""
+
+    def __init__(self, status: int, error: str, rule: str | None = None, path: str | None = None) -> None:
+        super().__init__(error)
+        self.status = status
+        self.body = {"error": error}
+        if rule is not None:
+            self.body["rule"] = rule
+        if path is not None:
+            self.body["path"] = path
+
+
+class _Events:
+    """What a handler gives, whichever way it gives it. The handler is called, and closed, in the task that pulls."""
+
+    def __init__(self, handler: Handler, run_input: RunAgentInput) -> None:
+        self._handler = handler
+        self._input = run_input
+        self._iterator: AsyncIterator[object] | None = None
+
+    def __aiter__(self) -> _Events:
+        return self
+
+    async def __anext__(self) -> object:
+        if self._iterator is None:
+            given: Any = self._handler(self._input)
+            if inspect.isawaitable(given):
+                given = await given
+            if not isinstance(given, AsyncIterable):
+                raise TypeError(f"a handler gives an async iterable of events, not a {type(given).__name__}")
+            self._iterator = given.__aiter__()
+        return await self._iterator.__anext__()
+
+    async def aclose(self) -> None:
+        aclose = getattr(self._iterator, "aclose", None)
+        if aclose is not None:
+            await aclose()
+
+
+def _preflight(fields: dict[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"access-control-allow-methods", b"POST"),
+        (b"access-control-allow-headers", fields.get(b"access-control-request-headers", b"content-type")),
+        (b"access-control-max-age", _PREFLIGHT_AGE),
+    ]
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """The server's own start and end, at which there is nothing to do."""
+    while True:
+        event = (await receive())["type"]
+        await send({"type": f"{event}.complete"})
+        if event == "lifespan.shutdown":
+            return
