@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agui_core.errors import AGUIError, LimitExceeded
+from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
 from agui_core.reducer.reducer import Middleware, Policy
-from agui_core.wire import cut
 from agui_core.wire.reading import Bytes
 
 __all__ = ["WIRE", "Intake", "open_reducer"]
@@ -64,21 +63,9 @@ class Intake:
         applied.
         """
         if not isinstance(item, WIRE):
-            self._reducer.apply(item)
-            yield
-            return
+            return self._one(item)
         data = item if self._lines is not None else self._decide(item)
-        reducer = self._reducer
-        reader = reducer._lines if self._lines else reducer._sse
-        try:
-            for piece in cut(data):
-                batch = reader.take(piece)
-                for payload in () if batch is None else batch.payloads():
-                    reducer.apply(payload)
-                    yield
-            reader.check()
-        except LimitExceeded as error:
-            raise reducer._reject(error) from None
+        return self._reducer.steps(data, lines=bool(self._lines))
 
     def end(self) -> bool:
         """The source has ended. Tells whether that changed anything: an event was applied, or the run is truncated."""
@@ -101,6 +88,10 @@ class Intake:
             self.end()
         except AGUIError:
             return  # the reducer keeps it as its `error`
+
+    def _one(self, event: object) -> Iterator[None]:
+        self._reducer.apply(event)
+        yield
 
     def _apply(self, data: Bytes) -> None:
         if self._lines:
