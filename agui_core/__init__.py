@@ -34,6 +34,7 @@ from agui_core.reducer import (
     Run,
     ToolCallView,
     apply_patch,
+    compact,
     conform,
     reduce,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "ToolCallView",
     "TransportError",
     "apply_patch",
+    "compact",
     "conform",
     "decode",
     "encode",
@@ -73,5 +75,4 @@ __all__ = [
     "messages",
     "reduce",
     "to_wire",
-
 ]

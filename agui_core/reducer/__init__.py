@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agui_core.reducer.compact import compact
 from agui_core.reducer.conformer import Conformer, conform
 from agui_core.reducer.json_patch import apply_patch
 from agui_core.reducer.partial_json import PartialJson
@@ -20,6 +21,7 @@ __all__ = [
     "ToolCallView",
     "ToolCalls",
     "apply_patch",
+    "compact",
     "conform",
     "reduce",
 ]
