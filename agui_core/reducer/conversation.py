@@ -122,6 +122,8 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
     document: Document | None = None
     """The content of an activity."""
     calls: list[CallEntry] | None = None
+    serial: int = 0
+    """Its name in checkpoints, which the first one that holds it gives it."""
     number: int = -1
     """Of the block that it stands in; -1 while it stands nowhere."""
     rank: int = 0
@@ -225,7 +227,9 @@ class Conversation:
         "pieces",
         "removed",
         "reordered",
+        "restated",
         "results",
+        "serials",
         "touched",
     )
 
@@ -249,6 +253,10 @@ class Conversation:
         self.log: list[Entry] = []
         self.removed: dict[str, int] = {}
         self.reordered = 0
+        self.restated = 0
+        """The version of the last `restate`."""
+        self.serials = 0
+        """How many serials were given."""
         # The frozen messages in order, None where one is stale; valid while `_ordered`.
         self._flat: list[Message | None] = []
         self._stale: list[MessageEntry] = []
@@ -309,6 +317,7 @@ class Conversation:
 
     def restate(self, entries: list[MessageEntry], version: int) -> None:
         """Make these the messages, in this order. `settle` first; new entries among them are touched."""
+        self.restated = version
         kept = set(entries)
         before = list(self.entries())
         survivors = [entry for entry in before if entry in kept]
@@ -426,6 +435,7 @@ class Conversation:
         twin.count, twin.call_count = self.count, self.call_count
         twin.characters, twin.largest, twin.pieces = self.characters, self.largest, self.pieces
         twin.removed, twin.reordered = dict(self.removed), self.reordered
+        twin.restated, twin.serials = self.restated, self.serials
         twin._ordered, twin._built = False, None
         new_of: dict[Entry, Entry] = {}
         for old, new in zip(self.entries(), entries, strict=True):
