@@ -14,7 +14,7 @@ import agui_core as agui
 from agui_core.stream import follow
 
 READ = 16 * 1024
-ROUNDS = 15
+ROUNDS = 20
 
 
 def _stream() -> bytes:

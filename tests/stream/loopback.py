@@ -44,10 +44,10 @@ class Server:
         self.open += 1
         try:
             async with stream, anyio.create_task_group() as tasks:
-                request = await self._read(stream)
-                self.requests.append(request)
-                tasks.start_soon(self._watch, stream, tasks)
-                with suppress(anyio.BrokenResourceError):
+                with suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+                    request = await self._read(stream)
+                    self.requests.append(request)
+                    tasks.start_soon(self._watch, stream, tasks)
                     await self.handler(request, stream)
                 tasks.cancel_scope.cancel()
         finally:
