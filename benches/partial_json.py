@@ -3,9 +3,9 @@
     python benches/partial_json.py [--quick]
 
 Prints, for each workload, the processor time of one pass and how many times that of `PartialJson` it is. Times are
-minima over interleaved rounds in this run; only the ratios mean anything. A peer that parses the whole text anew at each
-delta is left out where one pass would take minutes. Where Node and the npm package `ai` are present (in the current
-folder or the one that AI_SDK names), its `parsePartialJson` takes part, by its own clock.
+minima over interleaved rounds in this run; only the ratios mean anything. A peer that parses the whole text anew at
+each delta is left out where one pass would take minutes. Where Node and the npm package `ai` are present (in the
+current folder or the one that AI_SDK names), its `parsePartialJson` takes part, by its own clock.
 """
 
 from __future__ import annotations
