@@ -159,10 +159,11 @@ class Author(Ledger):
     def result(self) -> None:
         tag = self.tag()
         self.close_lane(tag)
-        name = self.id("result")
+        call = self.id("call")
+        name = self.id("result") if self.chance(8) else f"r{call[1:]}"
         content: Any = self.pick([PARTS, PARTS[:1], []]) if self.chance(6) else self.pick(DELTAS)
         role = self.pick([None, "tool"])
-        self.write("TOOL_CALL_RESULT", tag, messageId=name, toolCallId=self.id("call"), content=content, role=role)
+        self.write("TOOL_CALL_RESULT", tag, messageId=name, toolCallId=call, content=content, role=role)
         self.owners["text"][name] = tag
         self.hold(name, "tool", tag)
 
@@ -329,7 +330,7 @@ class Author(Ledger):
             if self.chance(3):
                 del message["content"]
         elif role == "tool":
-            message["toolCallId"] = self.pick(POOLS["call"])
+            message["toolCallId"] = self.pick(POOLS["call"]) if self.chance(8) else f"c{name[1:]}"
         elif role == "activity":
             message |= {"activityType": "a", "content": {"a": 1}}
         elif role == "user" and self.chance(12):

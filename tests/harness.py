@@ -61,8 +61,8 @@ def _open(case_input: Wire | None, policy: str, seen: list[Any]) -> agui.Reducer
     )
 
 
-def fold(events: Iterable[Json], case_input: Wire | None = None, policy: str = "strict") -> Fold:
-    """Apply the events one by one, until the end or the first refusal."""
+def fold(events: Iterable[Json], case_input: Wire | None = None, policy: str = "strict", *, end: bool = True) -> Fold:
+    """Apply the events one by one, until the end (said to the reducer when `end`) or the first refusal."""
     seen: list[Any] = []
     reducer = _open(case_input, policy, seen)
     for index, event in enumerate(events):
@@ -70,10 +70,8 @@ def fold(events: Iterable[Json], case_input: Wire | None = None, policy: str = "
             reducer.apply(event)
         except agui.AGUIError as error:
             return Fold(reducer, error, index, seen)
-    try:
+    if end:
         reducer.end()
-    except agui.AGUIError as error:
-        return Fold(reducer, error, None, seen)
     return Fold(reducer, None, None, seen)
 
 

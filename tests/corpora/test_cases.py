@@ -45,7 +45,7 @@ def _check(reducer: agui.Reducer, expect: dict[str, Any]) -> None:
         "toolArgs": lambda: _args(reducer),
         "invalidToolArgs": lambda: _broken_calls(reducer),
         "openToolCallIds": lambda: _open_calls(reducer),
-        "pendingToolCallIds": lambda: list(reducer.run.pending_tool_call_ids),
+        "pendingToolCallIds": lambda: list(reducer.run.pending_tool_calls),
         "pendingInterrupts": lambda: [interrupt.id for interrupt in reducer.run.interrupts],
     }
     for key, look in seen.items():

@@ -27,6 +27,10 @@ REFUSALS = {
 }
 
 
+# The connection broke inside the run; the reference client takes that for a success (RUN-17).
+TRUNCATED = {"langgraph_old__model_error_mid_text"}
+
+
 def _load(name: str, kind: str) -> Any:
     return json.loads((FOLDER / f"{name}.{kind}.json").read_text("utf-8"))
 
@@ -68,7 +72,8 @@ def test_strict(name: str) -> None:
     else:
         assert expected["error"] is None
         assert run.error is None, str(run.error)
-        assert run.reducer.status in ("finished", "interrupted", "cancelled", "failed")
+        assert (run.reducer.status == "truncated") == (name in TRUNCATED)
+        assert run.reducer.status not in ("idle", "running", "rejected")
     run_error = run.reducer.run.error
     assert (run_error.message if run_error else None) == INDEX[name]["run_error"]
 
@@ -123,7 +128,7 @@ LENIENT: dict[str, dict[str, Any]] = {
         "messages": [_user("Do it"), _alone("call_f", "failing", '{"x": 7}')],
         "state": {},
         "status": "failed",
-        "deviations": {("RUN-2", 1)},
+        "deviations": {("RUN-7", 1)},
     },
     "agent_framework__parallel_interleaved": {
         "messages": [
@@ -145,7 +150,7 @@ LENIENT: dict[str, dict[str, Any]] = {
         "state": {},
         "status": "finished",
         # 24 starts of open calls; the snapshot repeats three calls eight times, each time with cut arguments.
-        "deviations": {("STR-1", 24), ("OPEN-13", None), ("MSGS-4", None)},
+        "deviations": {("STR-1", 24), ("OPEN-13", 24), ("TOOL-3", 3)},
     },
     "agno_old__custom_event": {
         "messages": [
