@@ -104,9 +104,9 @@ class Answering:
         """Decide on each call; gives the questions for a person, in call order."""
         ledger = self._ledger
         ours = ledger.answerable()
-        in_turn = {*ours, *ledger.memory.answers}
-        left = ledger.page.left
-        self._order = [id for id in left if id in in_turn]
+        held, left = ledger.held, ledger.page.left
+        in_turn = {*ours, *held}
+        self._order = [*(id for id in held if id not in left), *(id for id in left if id in in_turn)]
         turn = perf_counter()
         asking: set[str] = set()
         for id in ours:

@@ -292,7 +292,7 @@ class Calls:
         ledger = self._ledger
         if ledger.phase == "broken":
             ledger.give_up(self.reducer.status)
-        ledger.flush([id for id in ledger.page.left if id in ledger.memory.answers])
+        ledger.flush(ledger.held)
         ledger.sync()
         offered, calls = ledger.page.offered, self.reducer.tool_calls
         open_ones = [id for id in ledger.answerable() if calls[id].name in offered]

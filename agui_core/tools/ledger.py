@@ -205,7 +205,8 @@ class Ledger:
         memory = self.memory
         left = self.page.left
         memory.records = {id: record for id, record in memory.records.items() if id in left or record.begun}
-        memory.answers = {id: answer for id, answer in memory.answers.items() if id in left}
+        calls = self.reducer.tool_calls
+        memory.answers = {id: answer for id, answer in memory.answers.items() if id in calls}
         self._plans = {id: plan for id, plan in self._plans.items() if id in left}
         open_ones = {interrupt.id for interrupt in self.page.interrupts}
         if memory.sent:
@@ -321,6 +322,12 @@ class Ledger:
         page, calls, toolset = self.page, self.reducer.tool_calls, self.toolset
         unanswered = [(id, calls[id].name) for id in self.unanswered if id not in page.named]
         return [id for id, name in unanswered if name in page.offered or name in toolset]
+
+    @property
+    def held(self) -> list[str]:
+        """Calls whose answers are not in the conversation yet: late ones of earlier runs, then the last run's."""
+        answers, left = self.memory.answers, self.page.left
+        return [*(id for id in answers if id not in left), *(id for id in left if id in answers)]
 
     def keep(self, id: str, outcome: Outcome, run_id: str) -> None:
         """Hold an answer until `flush` adds it."""

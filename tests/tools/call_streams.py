@@ -1,0 +1,80 @@
+"""Small streams of tool calls, and a thread that applies them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agui_core.protocol.messages import ToolMessage
+from agui_core.reducer import Reducer
+from agui_core.tools import Calls, Toolset
+
+Event = dict[str, Any]
+
+
+def started(run_id: str) -> Event:
+    return {"type": "RUN_STARTED", "threadId": "t", "runId": run_id}
+
+
+def finished(run_id: str, outcome: Any = None) -> Event:
+    event = {"type": "RUN_FINISHED", "threadId": "t", "runId": run_id}
+    return event if outcome is None else {**event, "outcome": outcome}
+
+
+def interrupted(run_id: str, *interrupts: Event) -> Event:
+    return finished(run_id, {"type": "interrupt", "interrupts": list(interrupts)})
+
+
+def interrupt(id: str, call: str | None = None, **fields: Any) -> Event:
+    return {"id": id, "reason": "tool_call", **({} if call is None else {"toolCallId": call}), **fields}
+
+
+def opened(id: str, name: str = "look_up", arguments: str = "{}", parent: str = "m") -> list[Event]:
+    return [
+        {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": parent},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments},
+    ]
+
+
+def call(id: str, name: str = "look_up", arguments: str = "{}", parent: str = "m") -> list[Event]:
+    return [*opened(id, name, arguments, parent), {"type": "TOOL_CALL_END", "toolCallId": id}]
+
+
+def result(id: str, content: str = "done", message: str | None = None) -> Event:
+    return {"type": "TOOL_CALL_RESULT", "messageId": message or f"{id}-result", "toolCallId": id, "content": content}
+
+
+def snapshot(*messages: Event) -> Event:
+    return {"type": "MESSAGES_SNAPSHOT", "messages": list(messages)}
+
+
+def run(run_id: str, *groups: Event | list[Event], outcome: Any = None) -> list[Event]:
+    """A whole run of single events and groups of them."""
+    inner = [event for group in groups for event in (group if isinstance(group, list) else [group])]
+    return [started(run_id), *inner, finished(run_id, outcome)]
+
+
+def feed(reducer: Reducer, *groups: Event | list[Event]) -> None:
+    for group in groups:
+        for event in group if isinstance(group, list) else [group]:
+            reducer.apply(event)
+
+
+def thread(toolset: Toolset, *groups: Event | list[Event], **options: Any) -> Calls:
+    """Calls that have offered the whole toolset to run `r`, and then saw these events."""
+    calls = Calls(Reducer(), toolset, **options)
+    calls.next_input(thread_id="t", run_id="r")
+    feed(calls.reducer, *groups)
+    return calls
+
+
+def answers(calls: Calls) -> dict[str, ToolMessage]:
+    """The tool messages by call, in order; each call has one."""
+    found = [message for message in calls.reducer.messages if isinstance(message, ToolMessage)]
+    by_call = {message.tool_call_id: message for message in found}
+    assert len(by_call) == len(found), "a call was answered twice"
+    return by_call
+
+
+def kinds(calls: Calls) -> dict[str, str]:
+    """What kind of answer each call got, in the order of the messages."""
+    return {id: message.metadata["agui_core.answer"] for id, message in answers(calls).items()}
