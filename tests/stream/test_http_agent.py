@@ -186,7 +186,7 @@ async def test_an_error_body_that_never_ends() -> None:
 
     async with loopback(handler) as server:
         with pytest.raises(agui.TransportError) as caught:
-            async with HttpAgent(server.url, idle_timeout=0.02).run(INPUT):
+            async with HttpAgent(server.url, idle_timeout=0.2).run(INPUT):
                 pass
         await closed(server)
     assert caught.value.body == "try later"

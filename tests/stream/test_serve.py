@@ -374,7 +374,8 @@ async def test_what_else_send_raises_leaves_as_itself() -> None:
 async def test_cancelling_the_server_cancels_the_handler() -> None:
     source = Watched([STARTED], stall=True)
     made = Exchange("POST", {}, [b""])
-    with anyio.move_on_after(0.02) as scope:
+    with anyio.CancelScope() as scope:
+        made.on_send = lambda message: scope.cancel() if message.get("body") else None
         await EventStream(source)(made.scope, made.receive, made.send)
     assert scope.cancelled_caught
     assert source.closed

