@@ -14,7 +14,25 @@ __all__ = [
     "ProtocolError",
     "ResumeError",
     "TransportError",
+    "plain",
+    "quoted",
 ]
+
+
+_SHOWN = 100
+"""Characters of a wire's text that a message shows."""
+_MESSAGE = 2_000
+
+
+def quoted(text: object, limit: int = _SHOWN) -> str:
+    """A wire's text for a message to people: quoted, control characters escaped, and cut when it is long."""
+    quoted_text = repr(text)
+    return quoted_text if len(quoted_text) <= limit else f"{quoted_text[:limit]}..."
+
+
+def plain(name: str) -> str:
+    """A wire's name, as it is when it is short and harmless."""
+    return name if len(name) <= _SHOWN and name.isprintable() else quoted(name)
 
 
 class AGUIError(Exception):
@@ -45,8 +63,9 @@ class _StreamError(AGUIError):
         self.ids = ids
 
     def __str__(self) -> str:
-        where = "" if self.index is None else f"event {self.index}" + (f" ({self.type})" if self.type else "") + ": "
-        return f"{where}{self.message} [{self.rule}]"
+        kind = f" ({plain(self.type)})" if self.type else ""
+        where = "" if self.index is None else f"event {self.index}{kind}: "
+        return f"{where}{self.message[:_MESSAGE]} [{self.rule}]"
 
 
 class DecodeError(_StreamError):

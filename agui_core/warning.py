@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from agui_core.errors import plain
+
 __all__ = ["ProtocolWarning", "WarningLog"]
+
+_LONGEST = 1_000
+"""Characters of a message, a type or a path."""
 
 
 class ProtocolWarning(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +30,8 @@ class ProtocolWarning(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the strict policy refuses the stream for it, so that it was repaired or skipped under the lenient one."""
 
     def __str__(self) -> str:
-        where = "" if self.index is None else f"event {self.index}" + (f" ({self.type})" if self.type else "") + ": "
+        kind = f" ({plain(self.type)})" if self.type else ""
+        where = "" if self.index is None else f"event {self.index}{kind}: "
         times = f" ({self.count} times)" if self.count > 1 else ""
         return f"{where}{self.message} [{self.rule}]{times}"
 
@@ -74,6 +80,9 @@ class WarningLog:
         refused: bool = False,
     ) -> None:
         """Note the same deviation of several events."""
+        # What is kept is bounded, whatever a producer puts into names.
+        message, path = message[:_LONGEST], path[:_LONGEST]
+        type = None if type is None else type[:_LONGEST]
         if self._listener is not None:
             for index in indexes:
                 self._listener(
@@ -102,6 +111,13 @@ class WarningLog:
                 count=entry.count,
                 refused=refused,
             )
+
+    def resume(self, warnings: Iterable[ProtocolWarning], dropped: int) -> None:
+        """Hold what another log held; nobody is told."""
+        for warning in warnings:
+            key = (warning.rule, warning.type, warning.path, warning.refused)
+            self._entries[key] = _Entry(warning.count, warning.message, warning.index)
+        self.dropped = dropped
 
     def copy(self, listener: Callable[[ProtocolWarning], object] | None = None) -> WarningLog:
         """An independent log with the same entries."""

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from agui_core.errors import LimitExceeded, ProtocolError
+from agui_core.errors import LimitExceeded, ProtocolError, quoted
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
@@ -206,8 +206,8 @@ class Expander:
                     raise _refusal(
                         "SUB-8",
                         chunk,
-                        f"subagentRunId {tag!r} does not match the owner of {kind.noun} {item!r}, {name_owner(owner)};"
-                        " leave the tag out or repeat the opener's",
+                        f"subagentRunId {quoted(tag)} does not match the owner of {kind.noun} {quoted(item)},"
+                        f" {name_owner(owner)}; leave the tag out or repeat the opener's",
                         item,
                     )
                 return owner
@@ -223,6 +223,7 @@ class Expander:
                 chunk,
                 f"it names neither a {kind.id_field} nor a subagentRunId, and {len(candidates)} subagents have an open"
                 f" {kind.noun}: it is ambiguous; name one of the two",
+                *[owner for owner in candidates if owner is not None],
             )
         return candidates[0]
 
@@ -237,8 +238,8 @@ class Expander:
                 raise _refusal(
                     "CHUNK-7",
                     chunk,
-                    f"{wire} {value!r} does not match the open stream's {wire}, {shown}; a later chunk of {kind.noun}"
-                    f" {stream.id!r} may only repeat it",
+                    f"{wire} {quoted(value)} does not match the open stream's {wire}, {shown}; a later chunk of"
+                    f" {kind.noun} {quoted(stream.id)} may only repeat it",
                     stream.id,
                 )
 
@@ -252,7 +253,7 @@ class Expander:
         if isinstance(chunk, e.ToolCallChunkEvent):
             if chunk.tool_call_name is UNSET:
                 raise _refusal(
-                    "CHUNK-3", chunk, f"it opens tool call {item!r} and so must have a toolCallName", str(item)
+                    "CHUNK-3", chunk, f"it opens tool call {quoted(item)} and so must have a toolCallName", str(item)
                 )
             parent = chunk.parent_message_id or UNSET  # EVT-6: an empty one counts as absent
             return ChunkStream("call", item, name=chunk.tool_call_name, parent=parent)
@@ -323,7 +324,7 @@ def contents(chunk: Chunk, item: str, owner: Owner, *, opened: bool) -> list[e.E
 
 def name_owner(owner: Owner) -> str:
     """How an owner is called in a message to people."""
-    return "the parent agent" if owner is None else f"subagent {owner!r}"
+    return "the parent agent" if owner is None else f"subagent {quoted(owner)}"
 
 
 def _refusal(rule: str, event: e.Event, message: str, *ids: str) -> ProtocolError:

@@ -220,6 +220,7 @@ class Conversation:
         "calls",
         "characters",
         "count",
+        "forgotten",
         "index",
         "largest",
         "limits",
@@ -251,7 +252,9 @@ class Conversation:
         # What changed since the last settling; and what changed before, in order, where only the last time counts.
         self.touched: list[Entry] = []
         self.log: list[Entry] = []
+        # Ids of dropped messages by the version that dropped them, and the latest such version that was forgotten.
         self.removed: dict[str, int] = {}
+        self.forgotten = 0
         self.reordered = 0
         self.restated = 0
         """The version of the last `restate`."""
@@ -259,7 +262,7 @@ class Conversation:
         """How many serials were given."""
         # The frozen messages in order, None where one is stale; valid while `_ordered`.
         self._flat: list[Message | None] = []
-        self._stale: list[MessageEntry] = []
+        self._stale: dict[MessageEntry, None] = {}
         self._ordered = True
         self._built: tuple[Message, ...] | None = ()
 
@@ -339,8 +342,12 @@ class Conversation:
             self.characters += entry.characters
         for entry in dropped:
             entry.number = -1
+            self._stale.pop(entry, None)
             if entry.id not in self.index:
+                self.removed.pop(entry.id, None)
                 self.removed[entry.id] = version
+        while len(self.removed) > self.limits.messages:
+            self.forgotten = self.removed.pop(next(iter(self.removed)))
         self._shorten_log()
         self._ordered = False
         self._built = None
@@ -378,7 +385,7 @@ class Conversation:
                     holder.message = None
             if holder.message is None:
                 # Nothing may hold the old text while it grows.
-                self._stale.append(holder)
+                self._stale[holder] = None
                 if self._ordered:
                     self._flat[holder.position] = None
             if entry.pieces:
@@ -422,8 +429,11 @@ class Conversation:
             built = self._built = tuple(self._flat)  # type: ignore[arg-type]
         return built
 
-    def copy(self) -> Conversation:
-        """An independent conversation that shares what is frozen. `settle` first. O(messages and calls)."""
+    def copy(self) -> tuple[Conversation, dict[Entry, Entry]]:
+        """An independent conversation that shares what is frozen, and its entry for each of ours. `settle` first.
+
+        O(messages and calls).
+        """
         twin = Conversation(self.limits)
         entries = [entry.copy() for entry in self.entries()]
         for old, new in zip(self.entries(), entries, strict=True):
@@ -431,10 +441,9 @@ class Conversation:
                 _follow(twin._heads[-1], new)
             else:
                 twin._lead(new)
-            twin._find(new)
         twin.count, twin.call_count = self.count, self.call_count
         twin.characters, twin.largest, twin.pieces = self.characters, self.largest, self.pieces
-        twin.removed, twin.reordered = dict(self.removed), self.reordered
+        twin.removed, twin.reordered, twin.forgotten = dict(self.removed), self.reordered, self.forgotten
         twin.restated, twin.serials = self.restated, self.serials
         twin._ordered, twin._built = False, None
         new_of: dict[Entry, Entry] = {}
@@ -442,8 +451,11 @@ class Conversation:
             new_of[old] = new
             new_of.update(zip(old.calls or (), new.calls or (), strict=True))
         twin.log = [new_of[entry] for entry in self.log]
-        twin._stale = [entry for entry in entries if entry.message is None]
-        return twin
+        twin.index = {id: new_of[entry] for id, entry in self.index.items()}  # type: ignore[misc]
+        twin.calls = {id: new_of[call] for id, call in self.calls.items()}  # type: ignore[misc]
+        twin.results = {id: new_of[entry] for id, entry in self.results.items()}  # type: ignore[misc]
+        twin._stale = {entry: None for entry in entries if entry.message is None}
+        return twin, new_of
 
     def _enter(self, entry: MessageEntry) -> None:
         self.count += 1

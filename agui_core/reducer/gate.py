@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from agui_core.errors import LimitExceeded, ProtocolError
+from agui_core.errors import LimitExceeded, ProtocolError, quoted
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.reducer.chunks import CHUNKS, Expander
@@ -80,8 +80,7 @@ class Gate:
         except (ProtocolError, LimitExceeded) as error:
             error.type = event.type  # what is on the wire, and not what it expands to
             for end, item in ended:
-                if item is not None:
-                    sequence.unverify(end, item)
+                sequence.unverify(end, item)
             raise
         self.expander.commit(expansion)
         for expanded, item in (*ended, *judged):
@@ -133,4 +132,4 @@ class Gate:
 
     def _note_lone(self, event: e.Event, item: Open) -> None:
         item.broken = True
-        self._note("SSE-9", event.type, f"half a surrogate pair in the text of {item.id!r} became U+FFFD")
+        self._note("SSE-9", event.type, f"half a surrogate pair in the text of {quoted(item.id)} became U+FFFD")

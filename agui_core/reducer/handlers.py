@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
-from agui_core.errors import LimitExceeded, PatchError
+from agui_core.errors import LimitExceeded, PatchError, quoted
 from agui_core.protocol import events as e
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
@@ -65,9 +65,9 @@ def _note_reopened(reducer: Reducer, event: Any, entry: MessageEntry) -> None:
         role = "assistant" if entry.role not in _TEXT_MESSAGES else entry.role
     if role != entry.role:
         rule = "TEXT-3" if entry.role in _TEXT_MESSAGES and role in _TEXT_MESSAGES else "OPEN-5"
-        reducer._warn(rule, event, f"message {entry.id!r} is held as a {entry.role} message; it keeps that role")
+        reducer._warn(rule, event, f"message {quoted(entry.id)} is held as a {entry.role} message; it keeps that role")
     elif getattr(event, "name", UNSET) is not UNSET and event.name != getattr(entry.base, "name", UNSET):
-        reducer._warn("TEXT-3", event, f"message {entry.id!r} keeps its name")
+        reducer._warn("TEXT-3", event, f"message {quoted(entry.id)} keeps its name")
 
 
 def _message_content(reducer: Reducer, event: Any, item: Open) -> None:
@@ -90,7 +90,7 @@ def _merge(reducer: Reducer, event: Any, entry: MessageEntry) -> None:
     """What start, content and end of a message have in common: META-3, and that an activity takes nothing (OPEN-5)."""
     if entry.document is not None:
         reducer._warn(
-            "OPEN-5", event, f"text for activity message {entry.id!r} is ignored; it would overwrite its content"
+            "OPEN-5", event, f"text for activity message {quoted(entry.id)} is ignored; it would overwrite its content"
         )
     elif event.metadata is not UNSET:
         entry.merge_metadata(event.metadata)
@@ -98,7 +98,9 @@ def _merge(reducer: Reducer, event: Any, entry: MessageEntry) -> None:
 
 
 def _recreate_message(reducer: Reducer, event: Any, item: Open) -> MessageEntry:
-    reducer._warn("OPEN-6", event, f"message {item.id!r} was dropped by a snapshot while it was open; it is made again")
+    reducer._warn(
+        "OPEN-6", event, f"message {quoted(item.id)} was dropped by a snapshot while it was open; it is made again"
+    )
     entry = item.entry = reducer._conversation.append(_new_text(item.start))
     return entry
 
@@ -115,11 +117,13 @@ def _call_start(reducer: Reducer, event: e.ToolCallStartEvent, item: Open) -> No
         call.complete = False
         if event.tool_call_name not in (call.name, ""):
             reducer._warn(
-                "TOOL-6", event, f"tool call {call.id!r} is renamed from {call.name!r} to {event.tool_call_name!r}"
+                "TOOL-6",
+                event,
+                f"tool call {quoted(call.id)} is renamed from {quoted(call.name)} to {quoted(event.tool_call_name)}",
             )
             call.name = event.tool_call_name
         if event.parent_message_id and event.parent_message_id != call.holder.id:
-            reducer._warn("TOOL-6", event, f"tool call {call.id!r} stays in message {call.holder.id!r}")
+            reducer._warn("TOOL-6", event, f"tool call {quoted(call.id)} stays in message {quoted(call.holder.id)}")
         conversation.touch(call)
     item.entry = call
     if event.metadata is not UNSET:
@@ -143,13 +147,12 @@ def _call_holder(reducer: Reducer, event: e.ToolCallStartEvent) -> MessageEntry:
         if held.role == "assistant":
             return held
         id = event.tool_call_id
-        reducer._warn("OPEN-4", event, f"parentMessageId names a {held.role} message; the call gets message {id!r}")
+        reducer._warn(
+            "OPEN-4", event, f"parentMessageId names a {held.role} message; the call gets message {quoted(id)}"
+        )
         held = conversation.index.get(id)
     if held is not None:
-        reducer._warn("OPEN-4", event, f"a message {id!r} is held already; the call gets a second one")
-    # TOOL-14: what the message is owned by binds those that speak for it later in this run.
-    owner = None if event.subagent_run_id is UNSET else event.subagent_run_id
-    reducer._gate.sequence.message_owners.setdefault(id, owner)
+        reducer._warn("OPEN-4", event, f"a message {quoted(id)} is held already; the call gets a second one")
     return conversation.append(m.AssistantMessage(id=id, subagent_run_id=event.subagent_run_id))
 
 
@@ -157,7 +160,9 @@ def _call_args(reducer: Reducer, event: e.ToolCallArgsEvent, item: Open) -> None
     call = item.entry
     if call is None:
         reducer._warn(
-            "OPEN-6", event, f"tool call {item.id!r} was dropped by a snapshot while it was open; it is made again"
+            "OPEN-6",
+            event,
+            f"tool call {quoted(item.id)} was dropped by a snapshot while it was open; it is made again",
         )
         assert isinstance(item.start, e.ToolCallStartEvent)
         call = item.entry = _make_call(reducer, item.start)
@@ -182,10 +187,12 @@ def _call_end(reducer: Reducer, event: e.ToolCallEndEvent, item: Open) -> None:
 
 def _call_result(reducer: Reducer, event: e.ToolCallResultEvent, item: None) -> None:
     if event.tool_call_id in reducer._conversation.results:
-        reducer._warn("OPEN-12", event, f"tool call {event.tool_call_id!r} has a result already; both are kept")
+        reducer._warn("OPEN-12", event, f"tool call {quoted(event.tool_call_id)} has a result already; both are kept")
     held = reducer._conversation.index.get(event.message_id)
     if held is not None and held.role != "tool":
-        reducer._warn("EVT-7", event, f"its messageId {held.id!r} is that of a {held.role} message; both are kept")
+        reducer._warn(
+            "EVT-7", event, f"its messageId {quoted(held.id)} is that of a {held.role} message; both are kept"
+        )
     reducer._conversation.place_result(
         m.ToolMessage(
             id=event.message_id,
@@ -212,7 +219,7 @@ def _encrypted_value(reducer: Reducer, event: e.ReasoningEncryptedValueEvent, it
             conversation.touch(entry)
             return
     reducer._warn(
-        "REAS-11", event, f"no {event.subtype} {event.entity_id!r} is held that could have an encrypted value"
+        "REAS-11", event, f"no {event.subtype} {quoted(event.entity_id)} is held that could have an encrypted value"
     )
 
 
@@ -322,7 +329,7 @@ def _activity_snapshot(reducer: Reducer, event: e.ActivitySnapshotEvent, item: N
         return
     if entry.document is None:
         reducer._warn(
-            "OPEN-11", event, f"message {entry.id!r} is a {entry.role} message, which an activity may not replace"
+            "OPEN-11", event, f"message {quoted(entry.id)} is a {entry.role} message, which an activity may not replace"
         )
         return
     if event.replace is not False:
@@ -348,13 +355,15 @@ def _activity_delta(reducer: Reducer, event: e.ActivityDeltaEvent, item: None) -
     entry = conversation.index.get(event.message_id)
     if entry is None or entry.document is None:
         held = "no message" if entry is None else f"no activity but a {entry.role} message"
-        reducer._warn("ACT-6", event, f"{held} {event.message_id!r} is held; the patch is skipped")
+        reducer._warn("ACT-6", event, f"{held} {quoted(event.message_id)} is held; the patch is skipped")
         return
     if event.subagent_run_id is not UNSET and event.subagent_run_id != entry.base.subagent_run_id:
-        reducer._warn("OPEN-24", event, f"activity {entry.id!r} keeps the owner that an earlier run gave it")
+        reducer._warn("OPEN-24", event, f"activity {quoted(entry.id)} keeps the owner that an earlier run gave it")
     error = reducer._prepared
     if isinstance(error, PatchError):
-        reducer._warn("PATCH-5", event, f"the patch of activity {entry.id!r} does not apply and is skipped: {error}")
+        reducer._warn(
+            "PATCH-5", event, f"the patch of activity {quoted(entry.id)} does not apply and is skipped: {error}"
+        )
     else:
         entry.base = replace(entry.base, activity_type=event.activity_type)
         conversation.touch(entry)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from agui_core.errors import quoted
 from agui_core.limits import Limits
 from agui_core.protocol import messages as m
 from agui_core.reducer.conversation import Conversation, MessageEntry
@@ -38,7 +39,7 @@ def reconcile(
     last: dict[Identity, m.Message] = {}
     for message in messages:
         if _identity(message) in last:
-            findings.append(("OPEN-13", f"message {message.id!r} occurs twice in the snapshot"))
+            findings.append(("OPEN-13", f"message {quoted(message.id)} occurs twice in the snapshot"))
         last[_identity(message)] = message
     held = list(conversation.entries())
     held_identities = {_identity(entry.base) for entry in held}
@@ -71,7 +72,9 @@ def _restated(entry: MessageEntry, message: m.Message, limits: Limits) -> Messag
     # Equal structs may still differ in open data, where `True == 1`.
     if held == message and _encode(held) == _encode(message):
         return entry
-    return MessageEntry.of(message, limits)
+    fresh = MessageEntry.of(message, limits)
+    fresh.added = entry.added or 1  # it was there, only otherwise
+    return fresh
 
 
 def _clean_calls(
@@ -85,7 +88,7 @@ def _clean_calls(
             calls: list[m.ToolCall] = []
             for call in message.tool_calls:
                 if call.id in seen:
-                    findings.append(("OPEN-13", f"tool call {call.id!r} occurs twice in the snapshot"))
+                    findings.append(("OPEN-13", f"tool call {quoted(call.id)} occurs twice in the snapshot"))
                 if not (lenient and call.id in inside):
                     calls.append(_better_arguments(conversation, call, findings) if lenient else call)
                 inside.add(call.id)
@@ -101,7 +104,7 @@ def _better_arguments(conversation: Conversation, call: m.ToolCall, findings: li
     held = conversation.calls.get(call.id)
     if held is None or not held.text or _is_json(call.function.arguments) or not _is_json(held.text):
         return call
-    findings.append(("TOOL-3", f"tool call {call.id!r} keeps its arguments; the snapshot's are no JSON document"))
+    findings.append(("TOOL-3", f"tool call {quoted(call.id)} keeps its arguments; the snapshot's are no JSON document"))
     return replace(call, function=m.FunctionCall(name=call.function.name, arguments=held.text))
 
 

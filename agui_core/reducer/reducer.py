@@ -20,8 +20,9 @@ from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message, ToolMessage
 from agui_core.protocol.run import RunAgentInput
+from agui_core.reducer import checkpoint
 from agui_core.reducer.conversation import CallEntry, Conversation, Entry, MessageEntry
-from agui_core.reducer.gate import CONTENT, Gate
+from agui_core.reducer.gate import CONTENT, Gate, Step
 from agui_core.reducer.handlers import APPLY, PREPARE
 from agui_core.reducer.json_patch import Document
 from agui_core.reducer.sequence import Open
@@ -118,6 +119,9 @@ class Reducer:
         self._changes = 0
         self._state_version = 0
         self._run_version = 0
+        self._begun = 0
+        self._marks: dict[int, checkpoint.Mark] = {}
+        self._extra = b""
         self._room = 0
         # Characters: all that was held when it was last measured, what of it was no text, and what came since.
         self._measured = 0
@@ -231,6 +235,7 @@ class Reducer:
         twin = self.copy()
         fresh = Reducer(limits=self._limits, on_event=self._on_event, middleware=self._middleware, policy=self.policy)
         fresh._conversation, fresh._state = twin._conversation, twin._state
+        fresh._others = -fresh._conversation.pieces
         fresh._changes, fresh._state_version, fresh._run_version = self.version, self._state_version, self._run_version
         fresh._measure()
         return fresh
@@ -250,7 +255,7 @@ class Reducer:
 
     @property
     def state(self) -> Any:
-        """The state, a plain JSON value; it is never changed in place after it was handed out, nor may you change it."""
+        """The state, a plain JSON value, never changed in place after it was handed out; nor may you change it."""
         return self._state.value
 
     @property
@@ -314,6 +319,7 @@ class Reducer:
             added=tuple(reversed(added)),
             removed=tuple(reversed(removed)),
             reordered=conversation.reordered > since,
+            reset=conversation.forgotten > since,
             calls=tuple(reversed(calls)),
             state=self._state_version > since,
             run=self._run_version > since,
@@ -327,14 +333,62 @@ class Reducer:
         twin._log = self._log.copy()
         twin._decoder = self._decoder.copy(twin._log)
         twin._gate = self._gate.copy(twin._note)
-        twin._conversation = self._conversation.copy()
+        twin._conversation, new_of = self._conversation.copy()
         twin._state = self._state.copy()
         twin._sse, twin._lines = self._sse.copy(), self._lines.copy()
         twin._answered = set(self._answered)
+        twin._marks = dict(self._marks)
         twin._hot = ({}, {}, {})
-        twin._bind_items()
+        twin._bind_items(self, new_of)
         twin._rewarm()
         return twin
+
+    # --- checkpoints ----------------------------------------------------------------------------------------------
+
+    def checkpoint(self, extra: bytes = b"", since: int | None = None) -> bytes:
+        """All that this reducer is, as bytes, at any event and also in the middle of one that is half received.
+
+        `extra` rides along and is handed back as `Reducer.extra`. `since`: the version at an earlier checkpoint made
+        here (or the one this was restored from; the latest 1,024 are remembered): then the result is an increment,
+        which costs what changed since. Else time and bytes are in proportion to all that is held.
+
+        Raises `AGUIError` for another `since`, from within `on_event`, and for what is no JSON (built by hand).
+        """
+        return checkpoint.make(self, extra, since)
+
+    @classmethod
+    def restore(
+        cls,
+        data: bytes,
+        *increments: bytes,
+        on_event: Callable[[e.Event], object] | None = None,
+        limits: Limits | None = None,
+        middleware: Iterable[Middleware] = (),
+        on_warning: Callable[[ProtocolWarning], object] | None = None,
+    ) -> Reducer:
+        """The reducer of a whole checkpoint and the increments made after it, in order. It goes on at that very event.
+
+        `limits`: instead of those that the checkpoint was made with. Raises `AGUIError` for what is no checkpoint, cut,
+        damaged, of a newer format, or not the next increment; never runs anything it holds.
+        """
+        whole = checkpoint.read(data, increments)
+        settings = whole.settings
+        reducer = cls(
+            policy=settings.policy,
+            limits=limits or settings.limits,
+            on_event=on_event,
+            middleware=middleware,
+            on_warning=on_warning,
+        )
+        checkpoint.fill(reducer, whole)
+        last = (data, *increments)[-1]
+        reducer._marks[reducer.version] = checkpoint.mark(reducer, last)
+        return reducer
+
+    @property
+    def extra(self) -> bytes:
+        """What the checkpoint that this was restored from had as `extra`; empty for any other reducer."""
+        return self._extra
 
     # --- how an event goes in -------------------------------------------------------------------------------------
 
@@ -344,11 +398,6 @@ class Reducer:
             raise self._error
         if isinstance(event, bytes | bytearray | memoryview | str):
             self._grant(len(event))
-            if self._middleware:
-                self._room = -1
-            elif isinstance(event, bytes):
-                self.apply(event)
-                return
         self._apply_judged(event)
 
     def _apply_bytes(self, reader: SSEDecoder | JSONLinesDecoder, data: Bytes) -> None:
@@ -440,6 +489,7 @@ class Reducer:
         """Everything but plain content of a warm item: expand, verify, prepare, apply, observe."""
         if type(event) in _PLAIN:
             event = event.full()
+        steps: list[Step] = []
         try:
             if event.raw_event is not event.metadata or type(event) in _OPEN:
                 check_nesting(event, self._limits.nesting)
@@ -449,6 +499,7 @@ class Reducer:
                 if prepare is not None:
                     prepare(self, step[0])
         except _REFUSALS as error:
+            self._take_back(steps)
             raise self._reject(error) from None
         observed = self._on_event is not None
         for accepted, item in steps:
@@ -463,6 +514,12 @@ class Reducer:
         self._skew = 0
         if self._gate.expander.lanes or self._warm_calls is not self._hot[0]:
             self._rewarm()
+
+    def _take_back(self, steps: list[Step]) -> None:
+        """Undo what the gate noted of an event that is refused for a limit."""
+        for event, item in reversed(steps):
+            answered = isinstance(event, e.ToolCallResultEvent) and event.tool_call_id in self._conversation.results
+            self._gate.sequence.unverify(event, item, answered=answered)
 
     def _observe(self, event: e.Event) -> None:
         assert self._on_event is not None
@@ -540,18 +597,19 @@ class Reducer:
         for table in self._hot:
             table.clear()
 
-    def _bind_items(self) -> None:
-        """Find the entries of all open items anew, by id."""
-        conversation, sequence = self._conversation, self._gate.sequence
-        for table, index in (
-            (sequence.texts, conversation.index),
-            (sequence.reasonings, conversation.index),
-            (sequence.calls, conversation.calls),
+    def _bind_items(self, other: Reducer, new_of: Mapping[Entry, Entry]) -> None:
+        """Give our open items the entries that correspond to those of the reducer we are a copy of."""
+        ours, theirs = self._gate.sequence, other._gate.sequence
+        for table, model in (
+            (ours.texts, theirs.texts),
+            (ours.reasonings, theirs.reasonings),
+            (ours.calls, theirs.calls),
         ):
-            for item in table.values():
-                item.entry = index.get(item.id)
-                if self._status == "running" or sequence.phase.endswith("+"):
-                    self._heat(item)
+            for id, item in table.items():
+                entry = model[id].entry
+                item.entry = None if entry is None else new_of.get(entry)
+        for hot, model_hot in zip(self._hot, other._hot, strict=True):
+            hot.update({id: new_of[entry] for id, entry in model_hot.items()})
 
     # --- counting ---------------------------------------------------------------------------------------------------
 
@@ -566,9 +624,10 @@ class Reducer:
         )
         self._careful = left < size
         self._rewarm()
-        granted = max(size, min(_ROOM, left))
+        granted = max(size, min(_ROOM, left, limits.event_bytes))
         self._since += granted
-        self._room = granted - size
+        # With middleware nothing may take the fast way in.
+        self._room = -1 if self._middleware else granted - size
 
     def _measure(self) -> None:
         """Count all that is held. What is no text (metadata, activities, state) has to be walked; so that this is not
@@ -630,6 +689,7 @@ class Reducer:
         self._answered.clear()
         self._decoder.boundary.run_id = event.run_id
         self._run_changed()
+        self._begun = self._run_version
 
     def _end_run(self, status: Status, changes: dict[str, Any]) -> None:
         self._status = status

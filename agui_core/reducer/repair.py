@@ -114,9 +114,8 @@ def _continue_explicitly(sequence: Sequence, event: Any, error: ProtocolError) -
         ]
         return "added to the open item", contents(event, item.id, item.owner, opened=False)
     if error.rule == "CHUNK-3" and isinstance(event, e.ToolCallChunkEvent) and event.tool_call_id is not UNSET:
-        name = sequence.started_calls.get(event.tool_call_id)
-        if name is not None:
-            return "reopened", [replace(event, tool_call_name=name)]
+        known = sequence.started_calls.get(event.tool_call_id)
+        return ("opened" if known is None else "reopened"), [replace(event, tool_call_name=known or "")]
     return None
 
 

@@ -26,7 +26,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from agui_core.errors import LimitExceeded, ProtocolError
+from agui_core.errors import LimitExceeded, ProtocolError, quoted
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
@@ -95,7 +95,8 @@ class Sequence:
         self.rules = _TABLES["idle"]
         self.thread_id: str | None = None
         self.run_id: str | None = None
-        self.run_ids: set[str] = set()
+        self.run_ids: dict[str, None] = {}
+        # Tables only grow within a run, at their end, so that a checkpoint finds what is new.
         # Open now.
         self.texts: dict[str, Open] = {}
         self.calls: dict[str, Open] = {}
@@ -108,8 +109,8 @@ class Sequence:
         self.reasoning_owners: dict[str, Owner] = {}
         self.activity_owners: dict[str, Owner] = {}
         self.call_owners: dict[str, Owner] = {}
-        self.ended_subagents: set[str] = set()
-        self.tags: set[str] = set()
+        self.ended_subagents: dict[str, None] = {}
+        self.tags: dict[str, None] = {}
         self.suspended_on: dict[str, None] = {}
         self.started_calls: dict[str, str] = {}
         self.answered: set[str] = set()
@@ -155,9 +156,20 @@ class Sequence:
         """Let events for a run that has ended pass (lenient)."""
         self.set_phase(f"{self.phase}+")
 
-    def unverify(self, event: e.Event, item: Open) -> None:
-        """Take back an end event that was verified last: its item is open again."""
-        _ENDS[type(event)](self)[item.id] = item
+    def unverify(self, event: e.Event, item: Open | None, *, answered: bool = False) -> None:
+        """Take back an event that was verified last and is refused all the same: what it ended is open again, and what
+        it started or answered is not (unless it was `answered` before). Owners that it named stay named.
+        """
+        kind = type(event)
+        if item is None:
+            if isinstance(event, e.ToolCallResultEvent) and not answered:
+                self.answered.discard(event.tool_call_id)
+        elif kind in _ENDS:
+            _ENDS[kind](self)[item.id] = item
+        elif kind in _STARTS:
+            _STARTS[kind](self).pop(item.id, None)
+            if isinstance(event, e.ToolCallStartEvent) and item.entry is None:
+                self.started_calls.pop(item.id, None)
 
     def begin_run(self, event: e.RunStartedEvent) -> None:
         """RUN-9: a new run starts with nothing open."""
@@ -174,7 +186,7 @@ class Sequence:
         self.run_id = event.run_id
         self.set_phase("running")
 
-    def own_messages(self, messages: tuple[Message, ...], *, authoritative: bool) -> None:
+    def own_messages(self, event: e.Event, messages: tuple[Message, ...], *, authoritative: bool) -> None:
         """Set owners from restated messages: over what is known (SUB-16) or only where nothing is (OPEN-2)."""
         for message in messages:
             owner = None if message.subagent_run_id is UNSET else message.subagent_run_id
@@ -193,6 +205,27 @@ class Sequence:
             ):
                 for item in items.values():
                     item.owner = owners[item.id]
+            self._forget_dropped(messages)
+
+    def _forget_dropped(self, messages: tuple[Message, ...]) -> None:
+        """Keep the tables of a run bounded when snapshots take messages away as fast as others come."""
+        messages_bound, calls_bound = self._limits.messages, self._limits.tool_calls
+        kept: set[str] = {message.id for message in messages}
+        kept_calls = {c.id for m in messages if isinstance(m, AssistantMessage) for c in m.tool_calls or ()}
+        for owners, stay, open_items, bound in (
+            (self.message_owners, kept, self.texts, messages_bound),
+            (self.reasoning_owners, kept, self.reasonings, messages_bound),
+            (self.activity_owners, kept, {}, messages_bound),
+            (self.call_owners, kept_calls, self.calls, calls_bound),
+        ):
+            if len(owners) >= bound:
+                for id in [id for id in owners if id not in stay and id not in open_items and id not in self.spans]:
+                    del owners[id]
+        if len(self.answered) >= calls_bound or len(self.started_calls) >= calls_bound:
+            # What the run neither holds nor waits for is nobody's concern any more.
+            for id in [id for id in self.started_calls if id in self.answered and id not in kept_calls]:
+                del self.started_calls[id]
+            self.answered &= self.started_calls.keys() | kept_calls
 
     def agree(
         self, event: e.Event, tag: str | UnsetType, owner: Owner, noun: str, id: str, rule: str = "SUB-8"
@@ -202,7 +235,7 @@ class Sequence:
             raise refuse(
                 rule,
                 event,
-                f"subagentRunId {tag!r} does not match the owner of {noun} {id!r}, {name_owner(owner)}; leave the tag"
+                f"subagentRunId {quoted(tag)} does not match the owner of {noun} {quoted(id)}, {name_owner(owner)}; leave the tag"
                 " out or repeat the opener's",
                 id,
             )
@@ -221,9 +254,9 @@ class Sequence:
 
     def _note_tag(self, event: e.Event, tag: str) -> None:
         if tag in self.ended_subagents and tag not in self.subagents and not isinstance(event, _SUBAGENT_EVENTS):
-            self.warn("SUB-18", event, f"it is attributed to subagent {tag!r}, whose invocation has ended")
+            self.warn("SUB-18", event, f"it is attributed to subagent {quoted(tag)}, whose invocation has ended")
         elif tag not in self.tags and len(self.tags) < self._limits.subagents:
-            self.tags.add(tag)
+            self.tags[tag] = None
 
 
 def refuse(rule: str, event: e.Event, message: str, *ids: str) -> ProtocolError:
@@ -237,7 +270,7 @@ def _refuse_by_phase(sequence: Sequence, event: e.Event) -> ProtocolError:
             return refuse("RUN-1", event, "the first event must be RUN_STARTED or RUN_ERROR")
         case "running":
             return refuse(
-                "RUN-2", event, f"run {sequence.run_id!r} is still active; finish it before the next run starts"
+                "RUN-2", event, f"run {quoted(sequence.run_id)} is still active; finish it before the next run starts"
             )
         case "finished" | "finished+":
             return refuse(
@@ -276,17 +309,19 @@ def _owner_of(tag: str | UnsetType) -> Owner:
 def _run_started(sequence: Sequence, event: e.RunStartedEvent) -> None:
     if sequence.thread_id is not None and event.thread_id != sequence.thread_id:
         sequence.warn(
-            "RUN-10", event, f"threadId {event.thread_id!r} differs from the earlier run's {sequence.thread_id!r}"
+            "RUN-10",
+            event,
+            f"threadId {quoted(event.thread_id)} differs from the earlier run's {quoted(sequence.thread_id)}",
         )
     if event.run_id in sequence.run_ids:
-        sequence.warn("RUN-10", event, f"runId {event.run_id!r} was used by an earlier run of this stream")
+        sequence.warn("RUN-10", event, f"runId {quoted(event.run_id)} was used by an earlier run of this stream")
     elif len(sequence.run_ids) < sequence._limits.open_items:
-        sequence.run_ids.add(event.run_id)
+        sequence.run_ids[event.run_id] = None
     if event.protocol_version is not UNSET:
         _note_version(sequence, event, event.protocol_version)
     sequence.begin_run(event)
     if event.input is not UNSET:
-        sequence.own_messages(event.input.messages, authoritative=False)
+        sequence.own_messages(event, event.input.messages, authoritative=False)
 
 
 def _note_version(sequence: Sequence, event: e.Event, declared: str) -> None:
@@ -294,7 +329,9 @@ def _note_version(sequence: Sequence, event: e.Event, declared: str) -> None:
     major, dot, minor = declared.partition(".")
     readable = bool(dot) and all(part.isascii() and part.isdigit() and len(part) < 10 for part in (major, minor))
     if not readable:
-        sequence.warn("VER-3", event, f"protocolVersion {declared!r} cannot be interpreted; read as {PROTOCOL_VERSION}")
+        sequence.warn(
+            "VER-3", event, f"protocolVersion {quoted(declared)} cannot be interpreted; read as {PROTOCOL_VERSION}"
+        )
     elif (int(major), int(minor)) > tuple(int(part) for part in PROTOCOL_VERSION.split(".")):
         sequence.warn(
             "VER-3", event, f"protocolVersion {declared} is newer than {PROTOCOL_VERSION}, which is spoken here"
@@ -309,17 +346,21 @@ def _run_finished(sequence: Sequence, event: e.RunFinishedEvent) -> None:
             "RUN-4", event, f"{noun} still open: {shown}; close everything before the run finishes", *ids[:100]
         )
     if event.run_id != sequence.run_id:
-        sequence.warn("OPEN-1", event, f"runId {event.run_id!r} differs from RUN_STARTED's {sequence.run_id!r}")
+        sequence.warn(
+            "OPEN-1", event, f"runId {quoted(event.run_id)} differs from RUN_STARTED's {quoted(sequence.run_id)}"
+        )
     if event.thread_id != sequence.thread_id:
         sequence.warn(
-            "OPEN-1", event, f"threadId {event.thread_id!r} differs from RUN_STARTED's {sequence.thread_id!r}"
+            "OPEN-1",
+            event,
+            f"threadId {quoted(event.thread_id)} differs from RUN_STARTED's {quoted(sequence.thread_id)}",
         )
     outcome = event.outcome
     raised: set[str] = set()
     if isinstance(outcome, InterruptOutcome):
         for interrupt in outcome.interrupts:
             if interrupt.id in raised:
-                sequence.warn("INT-2", event, f"two interrupts carry the id {interrupt.id!r}")
+                sequence.warn("INT-2", event, f"two interrupts carry the id {quoted(interrupt.id)}")
             raised.add(interrupt.id)
     elif isinstance(outcome, SuccessOutcome) and outcome.pending_tool_call_ids:
         if list(outcome.pending_tool_call_ids) != list(sequence.pending):
@@ -363,15 +404,26 @@ def _run_error(sequence: Sequence, event: e.RunErrorEvent) -> None:
 # --- triads -------------------------------------------------------------------------------------------------------
 
 
+def _own(sequence: Sequence, event: e.Event, owners: dict[str, Owner], id: str, owner: Owner) -> Owner:
+    """Note the owner of an id unless it has one; returns the owner that stands. Bounds the ids known in one run, which
+    may be more than what is held: a snapshot can drop what is open.
+    """
+    limit = 2 * (sequence._limits.tool_calls if owners is sequence.call_owners else sequence._limits.messages)
+    if id not in owners and len(owners) >= limit:
+        name = "tool_calls" if owners is sequence.call_owners else "messages"
+        raise LimitExceeded(f"more than {limit} ids of {name} in one run", limit=name, type=event.type)
+    return owners.setdefault(id, owner)
+
+
 def _open_item(
     sequence: Sequence, event: Any, table: dict[str, Open], owners: dict[str, Owner], noun: str, id: str
 ) -> Open:
     if id in table:
-        raise refuse("STR-1", event, f"{noun} {id!r} is already open; end it before it is started again", id)
+        raise refuse("STR-1", event, f"{noun} {quoted(id)} is already open; end it before it is started again", id)
     if id in owners:
         sequence.agree(event, event.subagent_run_id, owners[id], noun, id, "SUB-10")
     sequence.room_for_one(event)
-    owner = owners.setdefault(id, _owner_of(event.subagent_run_id))
+    owner = _own(sequence, event, owners, id, _owner_of(event.subagent_run_id))
     item = table[id] = Open(id, owner, event)
     return item
 
@@ -379,7 +431,7 @@ def _open_item(
 def _continue_item(sequence: Sequence, event: Any, table: dict[str, Open], noun: str, id: str) -> Open:
     item = table.get(id)
     if item is None:
-        raise refuse("STR-2", event, f"{noun} {id!r} is not open; start it first", id)
+        raise refuse("STR-2", event, f"{noun} {quoted(id)} is not open; start it first", id)
     if event.subagent_run_id is not UNSET:
         sequence.agree(event, event.subagent_run_id, item.owner, noun, id)
     return item
@@ -407,7 +459,7 @@ def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
     # EVT-6: an empty parentMessageId counts as absent.
     id, parent, tag = event.tool_call_id, event.parent_message_id or UNSET, event.subagent_run_id
     if id in sequence.calls:
-        raise refuse("STR-1", event, f"tool call {id!r} is already open; end it before it is started again", id)
+        raise refuse("STR-1", event, f"tool call {quoted(id)} is already open; end it before it is started again", id)
     owner = _owner_of(tag)
     if parent is not UNSET and parent in sequence.message_owners:
         sequence.agree(event, tag, sequence.message_owners[parent], "its parent message", parent, "SUB-12")
@@ -418,7 +470,10 @@ def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
         sequence.agree(event, named, sequence.call_owners[id], "tool call", id, "SUB-10")
         owner = sequence.call_owners[id]
     sequence.room_for_one(event)
-    sequence.call_owners[id] = owner
+    if id not in sequence.call_owners and tag is not UNSET:
+        # Whose call it is, is whose message it is in (TOOL-14), be it made for the call.
+        _own(sequence, event, sequence.message_owners, id if parent is UNSET else parent, owner)
+    _own(sequence, event, sequence.call_owners, id, owner)
     sequence.started_calls[id] = event.tool_call_name
     item = sequence.calls[id] = Open(id, owner, event)
     return item
@@ -433,7 +488,9 @@ def _call_end(sequence: Sequence, event: e.ToolCallEndEvent) -> Open:
 
 
 def _call_result(sequence: Sequence, event: e.ToolCallResultEvent) -> None:
-    sequence.message_owners[event.message_id] = _owner_of(event.subagent_run_id)
+    owner = _owner_of(event.subagent_run_id)
+    _own(sequence, event, sequence.message_owners, event.message_id, owner)
+    sequence.message_owners[event.message_id] = owner
     sequence.answered.add(event.tool_call_id)
 
 
@@ -460,18 +517,20 @@ def _reasoning_end(sequence: Sequence, event: e.ReasoningMessageEndEvent) -> Ope
 def _span_start(sequence: Sequence, event: e.ReasoningStartEvent) -> None:
     id = event.message_id
     if id in sequence.spans:
-        raise refuse("REAS-3", event, f"reasoning span {id!r} is already open; end it before it is started again", id)
+        raise refuse(
+            "REAS-3", event, f"reasoning span {quoted(id)} is already open; end it before it is started again", id
+        )
     if id in sequence.reasoning_owners:
         sequence.agree(event, event.subagent_run_id, sequence.reasoning_owners[id], "reasoning span", id, "REAS-1")
     sequence.room_for_one(event)
-    sequence.reasoning_owners.setdefault(id, _owner_of(event.subagent_run_id))
+    _own(sequence, event, sequence.reasoning_owners, id, _owner_of(event.subagent_run_id))
     sequence.spans[id] = None
 
 
 def _span_end(sequence: Sequence, event: e.ReasoningEndEvent) -> None:
     id = event.message_id
     if id not in sequence.spans:
-        raise refuse("REAS-3", event, f"reasoning span {id!r} is not open; start it first", id)
+        raise refuse("REAS-3", event, f"reasoning span {quoted(id)} is not open; start it first", id)
     sequence.agree(event, event.subagent_run_id, sequence.reasoning_owners[id], "reasoning span", id, "OPEN-18")
     del sequence.spans[id]
 
@@ -479,7 +538,12 @@ def _span_end(sequence: Sequence, event: e.ReasoningEndEvent) -> None:
 def _step_started(sequence: Sequence, event: e.StepStartedEvent) -> None:
     key = (_owner_of(event.subagent_run_id), event.step_name)
     if key in sequence.steps:
-        raise refuse("STEP-2", event, f"step {key[1]!r} of {name_owner(key[0])} is already open", key[1])
+        raise refuse(
+            "STEP-2",
+            event,
+            f"step {quoted(key[1])} of {name_owner(key[0])} is already open; finish it before it is started again",
+            key[1],
+        )
     sequence.room_for_one(event)
     sequence.steps[key] = None
 
@@ -489,35 +553,53 @@ def _step_finished(sequence: Sequence, event: e.StepFinishedEvent) -> None:
     if key not in sequence.steps:
         others = [owner for owner, name in sequence.steps if name == key[1]]
         hint = f"; {name_owner(others[0])} has one open, and a step is finished by whoever started it" if others else ""
-        raise refuse("STEP-3", event, f"step {key[1]!r} of {name_owner(key[0])} was not started{hint}", key[1])
+        raise refuse(
+            "STEP-3",
+            event,
+            f"step {quoted(key[1])} of {name_owner(key[0])} was not started; start it first{hint}",
+            key[1],
+        )
     del sequence.steps[key]
 
 
 def _subagent_started(sequence: Sequence, event: e.SubagentStartedEvent) -> None:
     id, parent = event.subagent_run_id, event.parent_subagent_run_id
     if id in sequence.subagents:
-        raise refuse("SUB-4", event, f"subagent {id!r} is already active", id)
+        raise refuse(
+            "SUB-4",
+            event,
+            f"subagent {quoted(id)} is already active; an invocation is announced once, and a new one needs a new id",
+            id,
+        )
     if id in sequence.ended_subagents:
-        raise refuse("SUB-4", event, f"subagent {id!r} has ended in this run; a new invocation needs a new id", id)
+        raise refuse(
+            "SUB-4", event, f"subagent {quoted(id)} has ended in this run; a new invocation needs a new id", id
+        )
     if parent is not UNSET and parent not in sequence.subagents and parent not in sequence.ended_subagents:
         raise refuse(
-            "SUB-13", event, f"parentSubagentRunId {parent!r} names no subagent announced in this run", id, parent
+            "SUB-13",
+            event,
+            f"parentSubagentRunId {quoted(parent)} names no subagent announced in this run; announce the parent first",
+            id,
+            parent,
         )
     if len(sequence.subagents) + len(sequence.ended_subagents) >= sequence._limits.subagents:
         raise LimitExceeded(
             f"more than {sequence._limits.subagents} subagents in one run", limit="subagents", type=event.type
         )
     if id in sequence.tags:
-        sequence.warn("SUB-3", event, f"subagent {id!r} is announced after events that carry its tag")
+        sequence.warn("SUB-3", event, f"subagent {quoted(id)} is announced after events that carry its tag")
     sequence.subagents[id] = None
 
 
 def _subagent_ended(sequence: Sequence, event: e.SubagentFinishedEvent | e.SubagentErrorEvent) -> None:
     id = event.subagent_run_id
     if id not in sequence.subagents:
-        raise refuse("SUB-4", event, f"subagent {id!r} is not active; announce it with SUBAGENT_STARTED first", id)
+        raise refuse(
+            "SUB-4", event, f"subagent {quoted(id)} is not active; announce it with SUBAGENT_STARTED first", id
+        )
     del sequence.subagents[id]
-    sequence.ended_subagents.add(id)
+    sequence.ended_subagents[id] = None
     if isinstance(event, e.SubagentFinishedEvent) and isinstance(event.outcome, SuspendedOutcome):
         sequence.suspended_on.update(dict.fromkeys(event.outcome.interrupt_ids or ()))
 
@@ -539,7 +621,7 @@ def _encrypted_value(sequence: Sequence, event: e.ReasoningEncryptedValueEvent) 
 
 
 def _messages_snapshot(sequence: Sequence, event: e.MessagesSnapshotEvent) -> None:
-    sequence.own_messages(event.messages, authoritative=True)
+    sequence.own_messages(event, event.messages, authoritative=True)
 
 
 def _activity_snapshot(sequence: Sequence, event: e.ActivitySnapshotEvent) -> None:
@@ -548,9 +630,10 @@ def _activity_snapshot(sequence: Sequence, event: e.ActivitySnapshotEvent) -> No
     if known and event.replace is False:
         if owner is not None and owner != sequence.activity_owners[id]:
             sequence.warn(
-                "ACT-3", event, f"activity {id!r} keeps its owner, {name_owner(sequence.activity_owners[id])}"
+                "ACT-3", event, f"activity {quoted(id)} keeps its owner, {name_owner(sequence.activity_owners[id])}"
             )
     else:
+        _own(sequence, event, sequence.activity_owners, id, owner)
         sequence.activity_owners[id] = owner
 
 
@@ -568,6 +651,12 @@ _ENDS: dict[type[e.Event], Callable[[Sequence], dict[str, Open]]] = {
     e.TextMessageEndEvent: lambda sequence: sequence.texts,
     e.ToolCallEndEvent: lambda sequence: sequence.calls,
     e.ReasoningMessageEndEvent: lambda sequence: sequence.reasonings,
+}
+
+_STARTS: dict[type[e.Event], Callable[[Sequence], dict[str, Open]]] = {
+    e.TextMessageStartEvent: lambda sequence: sequence.texts,
+    e.ToolCallStartEvent: lambda sequence: sequence.calls,
+    e.ReasoningMessageStartEvent: lambda sequence: sequence.reasonings,
 }
 
 _ACTIVE: dict[type[e.Event], Rule] = {

@@ -56,12 +56,21 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[str, ...] = ()
     """Ids of tool calls that are new or differ."""
     state: bool = False
+    reset: bool = False
+    """More was removed since than is remembered: take all messages anew."""
     run: bool = False
     """The status, or something that `Reducer.run` shows."""
 
     def __bool__(self) -> bool:
         return bool(
-            self.changed or self.added or self.removed or self.reordered or self.calls or self.state or self.run
+            self.changed
+            or self.added
+            or self.removed
+            or self.reordered
+            or self.reset
+            or self.calls
+            or self.state
+            or self.run
         )
 
 

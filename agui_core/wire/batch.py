@@ -1,9 +1,9 @@
 """Many JSON texts as one: what the readers hand to the decoder so that a whole read is decoded in one call.
 
 A `Batch` joins its payloads with commas, and is decoded as one JSON list that must have as many elements as there are
-payloads. So a payload that is not one whole value sends the batch to be decoded payload by payload, where it is refused,
-whether it runs on into the next or holds two. (Only a stream made for it, with both in one read, gets by: then the two
-make up for each other, and it is read as if its lines had been cut in other places.)
+payloads. So a payload that is not one whole value sends the batch to be decoded payload by payload, where it is
+refused, whether it runs on into the next or holds two. (Only a stream made for it, with both in one read, gets by:
+then the two make up for each other, and it is read as if its lines had been cut in other places.)
 """
 
 from __future__ import annotations

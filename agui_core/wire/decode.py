@@ -25,7 +25,7 @@ from agui_core.wire.foreign import is_model, plain
 from agui_core.wire.parse import Text, check_size, parse
 from agui_core.wire.plain import PlainEvent
 from agui_core.wire.schema import Court, Shape, Union, Unrecognised, node_of
-from agui_core.wire.values import Copier, Malformed, Path, check_nesting, nesting_exceeded, pointer, too_deep
+from agui_core.wire.values import Copier, Malformed, Path, check_nesting, describe, nesting_exceeded, pointer, too_deep
 
 __all__ = ["Decoder", "Policy", "decode"]
 
@@ -371,7 +371,10 @@ class Decoder:
             except RecursionError:
                 raise nesting_exceeded(self._limits.nesting) from None
         if not isinstance(value, dict):
-            raise TypeError(f"expected a struct, a dict, JSON text or an ag_ui.core object, not {type(value).__name__}")
+            raise DecodeError(
+                f"an event is a JSON object (a struct, a dict, JSON text or an ag_ui.core object), not {describe(value)}",
+                rule="SSE-8",
+            )
         return self._owned(value)
 
     def _owned(self, obj: dict[str, Any]) -> tuple[dict[str, Any], list[Path]]:
@@ -379,7 +382,7 @@ class Decoder:
         copier = Copier(self._limits.nesting + 1)
         copy: dict[str, Any] = copier.copy(obj)
         delta = obj.get("delta")
-        if isinstance(delta, str) and copy.get("type") in _STREAMED:
+        if isinstance(delta, str) and _type_of(copy) in _STREAMED:
             copy["delta"] = str.__str__(delta)
             return copy, [path for path in copier.repaired if path != ("delta",)]
         return copy, copier.repaired
@@ -403,6 +406,12 @@ class Decoder:
         if shape is None:
             self._unknown(obj, index)
             return None
+        if self.policy == "lenient" and kind == "TOOL_CALL_RESULT" and "messageId" not in obj:
+            call = obj.get("toolCallId")
+            if isinstance(call, str):
+                obj["messageId"] = f"{call}:result"
+                message = "`/messageId` is missing; one is made of the call's id"
+                self._note("PROC-7", message, "/messageId", kind, index, refused=True)
         surplus = self._surplus(shape, tuple(obj))
         for name in surplus.names:
             del obj[name]
