@@ -76,6 +76,7 @@ class Answering:
         self._waiting: set[str] = set()
         self._added: list[str] = []
         self._queue: deque[tuple[str, Plan]] = deque()
+        self._openings: dict[str, int] = {}
         self._workers = 0
         self._begun: set[str] = set()
         self._watch: CancelScope | None = None
@@ -139,6 +140,7 @@ class Answering:
 
     def _dispatch(self, id: str, plan: Plan) -> None:
         if plan.action == "run":
+            self._openings[id] = self._ledger.record(id).opening
             self._queue.append((id, plan))
         elif plan.outcome is not None:
             self._ledger.keep(id, plan.outcome, self._run_id)
@@ -151,12 +153,10 @@ class Answering:
         """Ask one question after the other. When asking fails, what was not asked waits."""
         for number, question in enumerate(questions):
             try:
-                verdict = await self._put(question)
                 if isinstance(question, Interrupt):
-                    if verdict is not None:
-                        self._ledger.decide_interrupt(question, verdict)
+                    await self._ask_about_interrupt(question)
                 else:
-                    self._settle(question, verdict)
+                    await self._ask_about_call(question)
             except Exception as error:
                 self._errors.append(error)
                 self._waiting.update(id for id in questions[number:] if isinstance(id, str))
@@ -164,6 +164,27 @@ class Answering:
             self._flush()
             self._fill()
         self._flush()
+
+    async def _ask_about_interrupt(self, interrupt: Interrupt) -> None:
+        verdict = await self._put(interrupt)
+        self._ledger.sync()
+        if verdict is not None and interrupt in self._ledger.page.interrupts:
+            self._ledger.decide_interrupt(interrupt, verdict)
+
+    async def _ask_about_call(self, id: str) -> None:
+        """Ask, and go by the verdict unless the call changed meanwhile, or somebody decided elsewhere."""
+        ledger = self._ledger
+        opening = ledger.opening(id)
+        verdict = await self._put(id)
+        if opening is None or ledger.opening(id) != opening or ledger.phase != "over":
+            self._waiting.add(id)
+            return
+        if verdict is not None and not verdict.cancelled and ledger.look(id).state == "approval-requested":
+            ledger.decide(id, verdict, strict=False)
+        if ledger.look(id).state in ANSWERED:
+            self._waiting.add(id)
+        else:
+            self._dispatch(id, ledger.plan(id, fresh=True))
 
     async def _put(self, question: Question) -> Verdict | None:
         assert self._confirm is not None
@@ -191,17 +212,6 @@ class Answering:
             tool=self._ledger.plan(question).tool if isinstance(question, str) else None,
             interrupt=interrupt,
         )
-
-    def _settle(self, id: str, verdict: Verdict | None) -> None:
-        """What a person said about a call of ours; somebody may have decided elsewhere while they thought."""
-        ledger = self._ledger
-        ledger.sync()
-        if verdict is not None and not verdict.cancelled and ledger.look(id).state == "approval-requested":
-            ledger.decide(id, verdict, strict=False)
-        if ledger.phase == "over" and ledger.look(id).state not in ANSWERED:
-            self._dispatch(id, ledger.plan(id, fresh=True))
-        else:
-            self._waiting.add(id)
 
     # --- running --------------------------------------------------------------------------------------------------
 
@@ -238,6 +248,7 @@ class Answering:
     async def _execute(self, id: str, plan: Plan) -> None:
         assert plan.tool is not None
         if plan.tool.effects and not await self._mark(id):
+            self._waiting.add(id)
             return
         self._begun.add(id)
         outcome = await self._call(id, plan)
@@ -248,8 +259,12 @@ class Answering:
         self._flush()
 
     async def _mark(self, id: str) -> bool:
-        """Mark a call as begun, and have that written down before its tool runs; False when it could not be."""
-        record = self._ledger.look(id)
+        """Mark a call as begun, and have that written down before its tool runs; False when it must not run now."""
+        ledger = self._ledger
+        opening = self._openings.get(id)
+        if ledger.opening(id) != opening:
+            return False
+        record = ledger.record(id)
         record.begun = True
         if self._keep is None:
             return True
@@ -260,7 +275,9 @@ class Answering:
             if not isinstance(error, Exception):
                 raise
             self._errors.append(error)
-            self._waiting.add(id)
+            return False
+        if ledger.opening(id) != opening:
+            record.begun = False
             return False
         return True
 

@@ -46,6 +46,8 @@ class Record(msgspec.Struct):
     """One call of the last run."""
 
     message_id: str
+    opening: int = 0
+    """Counts up when the call starts anew."""
     state: State = "input-streaming"
     verdict: Verdict | None = None
     digest: str = ""
@@ -195,6 +197,7 @@ class Ledger:
             del self.memory.records[id]
             return
         record.message_id = view.message_id
+        record.opening += 1
         record.verdict, record.digest = None, ""
         record.state = advance(record.state, signal)
         if signal == "opened" and view.complete:
@@ -215,12 +218,24 @@ class Ledger:
 
     # --- one call -------------------------------------------------------------------------------------------------
 
+    def record(self, id: str) -> Record:
+        """The record of a call as it was left. Raises `KeyError` for an unknown id."""
+        record = self.memory.records.get(id)
+        if record is None:
+            record = self.memory.records[id] = Record(message_id=self.reducer.tool_calls[id].message_id)
+        return record
+
+    def opening(self, id: str) -> int | None:
+        """Which opening of a call this is; None when there is no such call (any more). A call in another opening than
+        before has to be decided on anew.
+        """
+        self.sync()
+        return self.record(id).opening if id in self.reducer.tool_calls else None
+
     def look(self, id: str) -> Record:
         """The record of a call, up to date. `sync` first. Raises `KeyError` for an unknown id."""
         view = self.reducer.tool_calls[id]
-        record = self.memory.records.get(id)
-        if record is None:
-            record = self.memory.records[id] = Record(message_id=view.message_id)
+        record = self.record(id)
         if record.state == "input-streaming" and view.complete:
             record.state = advance(record.state, "closed")
         if record.state not in ANSWERED:
@@ -355,8 +370,11 @@ class Ledger:
             ):
                 self.log.add("FT-5", f"tool call {id!r} has an answer already; the second one was dropped")
                 continue
+            before = reducer.version
             reducer.add(message)
             self._quiet = reducer.version
+            if self.memory.seen == before:  # a tool message at its place changes no call
+                self.memory.seen = self._quiet
             added.append(id)
         return added
 
