@@ -347,21 +347,31 @@ class Calls:
 
     # --- keeping --------------------------------------------------------------------------------------------------
 
-    def checkpoint(self) -> bytes:
-        """Everything as bytes: the reducer's checkpoint, with what is known of the calls as its `extra`."""
+    def checkpoint(self, since: int | None = None) -> bytes:
+        """Everything as bytes: the reducer's checkpoint, with what is known of the calls as its `extra`. `since` makes it
+        an increment, as for the reducer.
+        """
         self._ledger.sync()
-        return self.reducer.checkpoint(extra=msgspec.json.encode(self._ledger.memory))
+        return self.reducer.checkpoint(msgspec.json.encode(self._ledger.memory), since)
 
     @classmethod
-    def restore(cls, data: bytes, toolset: Toolset, **options: Any) -> Calls:
+    def restore(
+        cls,
+        data: bytes,
+        toolset: Toolset,
+        *increments: bytes,
+        limit: int = 32,
+        timeout: float | None = None,
+        expose_errors: bool = False,
+        **options: Any,
+    ) -> Calls:
         """Go on from a checkpoint, in another process. `toolset` has to be declared anew; `options` are those of
-        `Calls`,
-        and `on_event`, `limits` and `middleware` for the reducer. A call that had begun and whose tool has effects is
-        answered "may or may not have run". Raises `DecodeError` for bytes that are no checkpoint.
+        `Reducer.restore`. A call that had begun, and whose tool has effects, is answered "may or may not have run".
+
+        Raises `AGUIError` for bytes that are no checkpoint.
         """
-        own = {name: options.pop(name) for name in ("limit", "timeout", "expose_errors") if name in options}
-        reducer = Reducer.restore(data, **options)
-        calls = cls(reducer, toolset, **own)
+        reducer = Reducer.restore(data, *increments, **options)
+        calls = cls(reducer, toolset, limit=limit, timeout=timeout, expose_errors=expose_errors)
         if reducer.extra:
             calls._ledger.memory = _read_memory(reducer.extra)
         return calls

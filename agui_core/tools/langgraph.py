@@ -7,7 +7,7 @@ interrupts it makes are marked in their metadata, and `Calls.next_input` gives t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -94,10 +94,10 @@ def is_legacy(interrupt: Interrupt) -> bool:
     return interrupt.metadata is not UNSET and interrupt.metadata.get(MARK) == "command"
 
 
-def command_of(entries: Iterable[ResumeEntry]) -> dict[str, Any]:
-    """What `forwardedProps` gets for answers in the older form: `{"command": {"resume": payload}}`, and for several of
-    them a mapping from interrupt id to payload. Nothing for what was given up: that form cannot say it, and the agent
-    asks again.
+def command_of(entries: Sequence[ResumeEntry]) -> dict[str, Any]:
+    """What `forwardedProps` gets for the answers to all older interrupts of a run: `{"command": {"resume": payload}}`, or
+    a mapping from interrupt id to payload where there are several. Nothing for what was given up: that form cannot say
+    it, and the agent asks again.
     """
     payloads = {
         entry.interrupt_id: None if entry.payload is UNSET else entry.payload
@@ -106,4 +106,4 @@ def command_of(entries: Iterable[ResumeEntry]) -> dict[str, Any]:
     }
     if not payloads:
         return {}
-    return {"command": {"resume": next(iter(payloads.values())) if len(payloads) == 1 else payloads}}
+    return {"command": {"resume": payloads if len(entries) > 1 else next(iter(payloads.values()))}}

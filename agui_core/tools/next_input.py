@@ -48,7 +48,7 @@ def build_input(
     legacy = {interrupt.id for interrupt in interrupts if is_legacy(interrupt)}
     entries = tuple(entries)
     resume = tuple(entry for entry in entries if entry.interrupt_id not in legacy)
-    command = command_of(entry for entry in entries if entry.interrupt_id in legacy)
+    command = command_of([entry for entry in entries if entry.interrupt_id in legacy])
     if state is None:
         log.add("STATE-6", "a state of null cannot be sent; the agent reads its absence as {}", type="RunAgentInput")
     run_input = RunAgentInput(
