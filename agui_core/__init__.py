@@ -11,6 +11,9 @@ Everything here works without an event loop. What needs one, or an extra, is loa
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from agui_core.errors import (
     AGUIError,
     ApprovalError,
@@ -39,16 +42,32 @@ from agui_core.reducer import (
     reduce,
 )
 from agui_core.warning import ProtocolWarning
-from agui_core.wire import JSONLinesDecoder, SSEDecoder, decode, encode, encode_sse, to_wire
+from agui_core.wire import JSONLinesDecoder, SSEDecoder, decode, encode, encode_sse, to_wire, validate
+
+if TYPE_CHECKING:
+    from agui_core.stream import EventStream, HttpAgent, follow, follow_sync, serve
+    from agui_core.tools import (
+        Calls,
+        Tool,
+        ToolContext,
+        ToolError,
+        Toolset,
+        decisions,
+        interrupt_for,
+        langgraph_interrupts,
+    )
 
 __all__ = [
     "UNSET",
     "AGUIError",
     "ApprovalError",
+    "Calls",
     "Changes",
     "Conformer",
     "DecodeError",
     "Event",
+    "EventStream",
+    "HttpAgent",
     "Interrupt",
     "JSONLinesDecoder",
     "LimitExceeded",
@@ -63,16 +82,57 @@ __all__ = [
     "Run",
     "RunAgentInput",
     "SSEDecoder",
+    "Tool",
     "ToolCallView",
+    "ToolContext",
+    "ToolError",
+    "Toolset",
     "TransportError",
     "apply_patch",
     "compact",
     "conform",
+    "decisions",
     "decode",
     "encode",
     "encode_sse",
     "events",
+    "follow",
+    "follow_sync",
+    "interrupt_for",
+    "langgraph_interrupts",
     "messages",
     "reduce",
+    "serve",
     "to_wire",
+    "validate",
 ]
+
+# What needs an event loop or an extra is imported when it is first touched, from the room that has it.
+_LATER = {
+    "Calls": "tools",
+    "EventStream": "stream",
+    "HttpAgent": "stream",
+    "Tool": "tools",
+    "ToolContext": "tools",
+    "ToolError": "tools",
+    "Toolset": "tools",
+    "decisions": "tools",
+    "follow": "stream",
+    "follow_sync": "stream",
+    "interrupt_for": "tools",
+    "langgraph_interrupts": "tools",
+    "serve": "stream",
+}
+
+
+def __getattr__(name: str) -> Any:
+    room = _LATER.get(name)
+    if room is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{room}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -47,7 +47,7 @@ Hot: TypeAlias = tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]
 _COLD: dict[str, Entry] = {}
 _ROOM = 1024 * 1024
 """Characters that may come between two countings, at most; it also bounds the pieces that wait to be joined."""
-_TOUCHED = 64
+_TOUCHED = 1_024
 """Entries with pieces that may wait to be counted when somebody asks for the event's index."""
 _decode_event = msgspec.json.Decoder(PlainEvent).decode
 _encode = msgspec.json.encode
@@ -424,6 +424,10 @@ class Reducer:
         if self._middleware:
             for payload in batch.payloads():
                 self._apply_judged(payload)
+            return
+        events = self._decoder.decode_fit(batch)
+        if events is not None:
+            self._run_events(events)
             return
         try:
             for index, events in self._decoder.decode_batch(batch, self._index):

@@ -235,8 +235,8 @@ class Sequence:
             raise refuse(
                 rule,
                 event,
-                f"subagentRunId {quoted(tag)} does not match the owner of {noun} {quoted(id)}, {name_owner(owner)}; leave the tag"
-                " out or repeat the opener's",
+                f"subagentRunId {quoted(tag)} does not match the owner of {noun} {quoted(id)}, {name_owner(owner)};"
+                " leave the tag out or repeat the opener's",
                 id,
             )
 

@@ -23,7 +23,7 @@ from agui_core.wire.encode import to_wire
 from agui_core.wire.enforce import converted, judge
 from agui_core.wire.foreign import is_model, plain
 from agui_core.wire.parse import Text, check_size, parse
-from agui_core.wire.plain import PlainEvent
+from agui_core.wire.plain import PLAIN_OF, PlainEvent
 from agui_core.wire.schema import Court, Shape, Union, Unrecognised, node_of
 from agui_core.wire.values import Copier, Malformed, Path, check_nesting, describe, nesting_exceeded, pointer, too_deep
 
@@ -73,12 +73,16 @@ def decode(json: Text, on_warning: Callable[[ProtocolWarning], object] | None = 
 class _Surplus:
     """The unknown members of an event with just these member names, and what to say about them."""
 
-    __slots__ = ("kind", "names", "struct", "warnings")
+    __slots__ = ("kind", "names", "plain", "struct", "warnings")
 
     def __init__(self, shape: Shape, names: tuple[str, ...]) -> None:
         self.kind = shape.tag
         self.struct = shape.struct
         self.names = tuple(name for name in names if name not in shape.known)
+        plain = PLAIN_OF.get(shape.struct)
+        wanted = () if plain is None else {field.encode_name for field in msgspec.structs.fields(plain)} | {"type"}
+        # The simpler struct, where what stays is content and nothing else.
+        self.plain = plain if plain is not None and set(names) - set(self.names) <= set(wanted) else shape.struct
         paths = [pointer((name,)) for name in self.names]
         self.warnings = [(f"unknown property `{path}` was removed", path) for path in paths]
 
@@ -210,11 +214,10 @@ class Decoder:
             if not batch:
                 return
             batch = join(batch)
-        if not self._mostly_unfit and len(batch.text) <= self._limits.event_bytes:
-            events = self._decode_fit(batch)
-            if events is not None:
-                yield index, events
-                return
+        events = self.decode_fit(batch)
+        if events is not None:
+            yield index, events
+            return
         end = index
         for first, events in self._decode_apart(batch, index):
             yield first, events
@@ -222,8 +225,10 @@ class Decoder:
         if end < index + len(batch.payloads()):
             yield index + len(batch.payloads()), []
 
-    def _decode_fit(self, batch: Batch) -> list[Any] | None:
-        """All events of a conforming batch; content as `PlainContent` where the whole batch allows that."""
+    def decode_fit(self, batch: Batch) -> list[Any] | None:
+        """All events of a conforming batch, content as `PlainContent` where the whole batch allows that; or None."""
+        if self._mostly_unfit or len(batch.text) > self._limits.event_bytes:
+            return None
         if self._not_plain:
             self._not_plain -= 1
         else:
@@ -307,7 +312,7 @@ class Decoder:
                 for name in surplus.names:
                     del obj[name]
                 try:
-                    events.append(msgspec.convert(obj, surplus.struct))  # type: ignore[arg-type]
+                    events.append(msgspec.convert(obj, surplus.plain))  # type: ignore[arg-type]
                     surpluses.append(surplus)
                     continue
                 except _UNFIT:
@@ -372,7 +377,8 @@ class Decoder:
                 raise nesting_exceeded(self._limits.nesting) from None
         if not isinstance(value, dict):
             raise DecodeError(
-                f"an event is a JSON object (a struct, a dict, JSON text or an ag_ui.core object), not {describe(value)}",
+                "an event is a JSON object (a struct, a dict, JSON text or an ag_ui.core object), not "
+                + describe(value),
                 rule="SSE-8",
             )
         return self._owned(value)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, SafeInteger, UnsetType, WireStruct
 
-__all__ = ["PlainArgs", "PlainContent", "PlainEvent", "PlainReasoning", "PlainText"]
+__all__ = ["PLAIN_OF", "PlainArgs", "PlainContent", "PlainEvent", "PlainReasoning", "PlainText"]
 
 
 class PlainText(WireStruct, frozen=True, kw_only=True, tag_field="type", tag="TEXT_MESSAGE_CONTENT"):
@@ -56,8 +56,12 @@ class PlainReasoning(WireStruct, frozen=True, kw_only=True, tag_field="type", ta
 
 PlainContent: TypeAlias = PlainText | PlainArgs | PlainReasoning
 
-_REPLACED = (e.TextMessageContentEvent, e.ToolCallArgsEvent, e.ReasoningMessageContentEvent)
-_KINDS = (PlainText, PlainArgs, PlainReasoning, *(kind for kind in e.EVENT_TYPES.values() if kind not in _REPLACED))
+PLAIN_OF: dict[Any, type[PlainContent]] = {
+    e.TextMessageContentEvent: PlainText,
+    e.ToolCallArgsEvent: PlainArgs,
+    e.ReasoningMessageContentEvent: PlainReasoning,
+}
+"""The plain struct of each content event."""
 
-PlainEvent: Any = functools.reduce(operator.or_, _KINDS)
+PlainEvent: Any = functools.reduce(operator.or_, [PLAIN_OF.get(kind, kind) for kind in e.EVENT_TYPES.values()])
 """The union: `PlainContent`, and every other event as it is."""

@@ -1,25 +1,28 @@
 """Server-sent events: the reader of `text/event-stream` bytes, and the encoder of one event.
 
 A conforming producer writes `data: <json>`, LF, LF. Between two such blocks stands a byte sequence that no JSON text
-can hold, so a read is taken apart, or joined for the decoder, by one replacement. Only when something else is left over
+can hold, so a read is taken apart in one go. Only when something else is left over
 (comments, other fields, data of several lines) are the unusual pieces, and only they, read line by line. CR and CRLF
 become LF first, also when a CRLF is cut in two. U+2028 and its like are no line ends.
 """
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from agui_core.limits import Limits
 from agui_core.protocol.events import Event
-from agui_core.wire.batch import SEPARATOR, Batch, join
+from agui_core.wire.batch import Batch, join
 from agui_core.wire.encode import encode
 from agui_core.wire.reading import Held, RecordReader
 
 __all__ = ["SSEDecoder", "encode_sse"]
 
 _FIELD = b"data: "
-_NEXT = b"\n\ndata: "
+_split = re.compile(b"\n\ndata: ").split
+"""Takes blocks apart; the pattern engine is quicker at it than the methods of bytes."""
 
 
 def encode_sse(event: Event | msgspec.Struct) -> bytes:
@@ -41,7 +44,7 @@ def _payload(block: bytes) -> bytes | None:
 def _payloads(region: bytes) -> list[bytes]:
     """The payloads of whole blocks; `region` lacks the blank line of its last block."""
     payloads: list[bytes] = []
-    first, *pieces = (b"\n\n" + region).split(_NEXT)
+    first, *pieces = _split(b"\n\n" + region)
     for block in first.split(b"\n\n"):
         payload = _payload(block)
         if payload is not None:
@@ -99,10 +102,9 @@ class SSEDecoder(RecordReader):
         if len(region) >= self._limit and not self._fits(blocks := region.split(b"\n\n"), framing=1):
             region = b"\n\n".join(blocks)
         if region.startswith(_FIELD):
-            joined = region[len(_FIELD) :].replace(_NEXT, SEPARATOR)
-            if b"\n" not in joined:
-                count = (len(joined) - len(region) + len(_FIELD)) // (len(SEPARATOR) - len(_NEXT)) + 1
-                return Batch(joined, count, region, _payloads)
+            batch = join(_split(region[len(_FIELD) :]))
+            if b"\n" not in batch.text:
+                return batch
         payloads = _payloads(region)
         return join(payloads) if payloads else None
 

@@ -329,6 +329,6 @@ def test_every_event_type_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("payload", [3, None, [], object()])
-def test_what_is_no_event_at_all_is_a_type_error(payload: object) -> None:
-    with pytest.raises(TypeError, match="struct, a dict, JSON text"):
+def test_what_is_no_event_at_all_is_no_json_object_either(payload: object) -> None:
+    with pytest.raises(DecodeError, match="struct, a dict, JSON text"):
         Decoder().to_event(payload)
