@@ -348,8 +348,8 @@ class Calls:
     # --- keeping --------------------------------------------------------------------------------------------------
 
     def checkpoint(self, since: int | None = None) -> bytes:
-        """Everything as bytes: the reducer's checkpoint, with what is known of the calls as its `extra`. `since` makes it
-        an increment, as for the reducer.
+        """Everything as bytes: the reducer's checkpoint, with what is known of the calls as its `extra`. With `since`
+        it is an increment, as for the reducer.
         """
         self._ledger.sync()
         return self.reducer.checkpoint(msgspec.json.encode(self._ledger.memory), since)

@@ -95,9 +95,9 @@ def is_legacy(interrupt: Interrupt) -> bool:
 
 
 def command_of(entries: Sequence[ResumeEntry]) -> dict[str, Any]:
-    """What `forwardedProps` gets for the answers to all older interrupts of a run: `{"command": {"resume": payload}}`, or
-    a mapping from interrupt id to payload where there are several. Nothing for what was given up: that form cannot say
-    it, and the agent asks again.
+    """What `forwardedProps` gets for the answers to all older interrupts of a run: `{"command": {"resume": payload}}`,
+    or a mapping from interrupt id to payload where there are several. Nothing for what was given up: that form cannot
+    say it, and the agent asks again.
     """
     payloads = {
         entry.interrupt_id: None if entry.payload is UNSET else entry.payload

@@ -39,7 +39,7 @@ _PHASES: dict[str, Phase] = {
     "rejected": "broken",
 }
 _OFFERS = 64
-"""Run inputs whose tools are remembered: the last run's, and those of inputs that never became a run."""
+"""Run inputs whose tools are remembered: the last run's, and the latest."""
 
 
 class Record(msgspec.Struct):
@@ -167,8 +167,8 @@ class Ledger:
             known = self.page.offered
             offers[last] = tuple(tool.name for tool in self.toolset if tool.name in known)
         offers[run_id] = names
-        while next(iter(offers)) != last and (last in offers or len(offers) > _OFFERS):
-            del offers[next(iter(offers))]
+        if len(offers) > _OFFERS:
+            del offers[next(id for id in offers if id != last)]
         self._page = None
 
     # --- what changed ---------------------------------------------------------------------------------------------
