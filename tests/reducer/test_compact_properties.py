@@ -16,7 +16,7 @@ LONG = streams(noise=True, length=60)
 LEAVE_OUT = [{}, {"keep_raw": False}, {"keep_custom": False, "keep_raw": False}]
 
 steady = settings(
-    max_examples=200,
+    max_examples=100,
     derandomize=True,
     database=None,
     deadline=None,
