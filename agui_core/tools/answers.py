@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET, UnsetType
@@ -66,7 +67,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             content = f"{said}\n\n{self.content or _EMPTY}"
         else:
             content = (TextPart(text=said), *self.content)
-        return msgspec.structs.replace(self, content=content)
+        return replace(self, content=content)
 
 
 def signal_of(message: ToolMessage) -> Signal:
@@ -99,18 +100,17 @@ def outcome_of_result(name: str, result: Any) -> Outcome:
 
 def _parts(result: Any) -> tuple[ContentPart, ...] | None:
     """The content parts that a result is made of, whether structs or dicts; None when it is anything else."""
-    if isinstance(result, _PART_TYPES):
-        return (result,)  # type: ignore[return-value]
-    if not isinstance(result, list | tuple) or not result:
+    parts = (result,) if isinstance(result, _PART_TYPES) else result
+    if not isinstance(parts, list | tuple) or not parts:
         return None
-    if all(isinstance(part, _PART_TYPES) for part in result):
-        return tuple(result)
-    if not all(isinstance(part, dict) and part.get("type") in _PARTS for part in result):
-        return None
-    try:
-        return msgspec.convert(result, tuple[ContentPart, ...], strict=True)
-    except msgspec.ValidationError:
-        return None
+    if not all(isinstance(part, _PART_TYPES) for part in parts):
+        if not all(isinstance(part, dict) and part.get("type") in _PARTS for part in parts):
+            return None
+        try:
+            parts = msgspec.convert(parts, tuple[ContentPart, ...], strict=True)
+        except msgspec.ValidationError:
+            return None
+    return tuple(replace(part, text=clean(part.text)) if isinstance(part, TextPart) else part for part in parts)
 
 
 def _written(result: Any) -> str:

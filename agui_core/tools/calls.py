@@ -24,7 +24,7 @@ from agui_core.errors import AGUIError, ApprovalError, DecodeError, ResumeError
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.run import Context, Interrupt, ResumeEntry, RunAgentInput
 from agui_core.reducer.reducer import Reducer
-from agui_core.tools.answers import failed, outcome_of_result
+from agui_core.tools.answers import clean, outcome_of_result
 from agui_core.tools.approval import Confirm, Verdict
 from agui_core.tools.ledger import Ledger, Memory
 from agui_core.tools.next_input import build_input
@@ -33,6 +33,7 @@ from agui_core.tools.slots import Slots
 from agui_core.tools.states import ANSWERED, State, Waiting
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import ProtocolWarning, WarningLog
+from agui_core.wire import encode
 
 __all__ = ["Calls", "Ending"]
 
@@ -200,12 +201,11 @@ class Calls:
             raise ApprovalError(f"tool call {id!r} is answered already; the second answer was refused")
         denied = record.verdict is not None and not record.verdict.approved
         if ledger.phase != "over" or denied or id in ledger.page.named or record.state == "approval-requested":
-            raise ApprovalError(
-                f"tool call {id!r} takes no answer by hand: it is {record.state}{' (no)' if denied else ''}"
-            )
+            said = " (a person said no)" if denied else ""
+            raise ApprovalError(f"tool call {id!r} takes no answer by hand: it is {record.state}{said}")
         outcome = outcome_of_result(self.reducer.tool_calls[id].name, output)
         if error is not None:
-            outcome = msgspec.structs.replace(outcome, kind="error", error=error or failed("").error)
+            outcome = msgspec.structs.replace(outcome, kind="error", error=clean(error) or "failed")
         if record.verdict is not None and record.verdict.edited_args is not None:
             outcome = outcome.after_edit(record.verdict.edited_args)
         ledger.keep(id, outcome, ledger.page.run_id)
@@ -352,7 +352,7 @@ class Calls:
         it is an increment, as for the reducer.
         """
         self._ledger.sync()
-        return self.reducer.checkpoint(msgspec.json.encode(self._ledger.memory), since)
+        return self.reducer.checkpoint(encode(self._ledger.memory), since)
 
     @classmethod
     def restore(

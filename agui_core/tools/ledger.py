@@ -18,7 +18,7 @@ from agui_core.protocol.messages import ToolMessage
 from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import Run, ToolCallView
-from agui_core.tools.answers import Outcome, interrupted, invalid, not_run, signal_of
+from agui_core.tools.answers import Outcome, clean, interrupted, invalid, not_run, signal_of
 from agui_core.tools.approval import Plan, Verdict, digest_of, plan_of
 from agui_core.tools.arguments import read_arguments
 from agui_core.tools.resume import Answers, check_resume, entries_of, entry_of, expired
@@ -298,10 +298,9 @@ class Ledger:
         else:
             call = self.reducer.tool_calls[id]
             tool = self.plan(id).tool
-            if verdict.approved and verdict.edited_args is not None:
-                verdict = msgspec.structs.replace(verdict, edited_args=read_arguments(verdict.edited_args))
-                if strict and tool is not None:
-                    tool.convert(verdict.edited_args or {})
+            verdict = _own(verdict)
+            if strict and tool is not None and verdict.edited_args is not None:
+                tool.convert(verdict.edited_args)
             record.verdict, record.digest = verdict, digest_of(call)
             self._plans.pop(id, None)
         record.state = advance(record.state, "decided")
@@ -439,3 +438,14 @@ class Ledger:
         self.reducer = self.reducer.renew()
         self._page = None
         return self.reducer
+
+
+def _own(verdict: Verdict) -> Verdict:
+    """A copy that the application does not change, and that can be written down."""
+    edited = verdict.edited_args if verdict.approved else None
+    return Verdict(
+        approved=verdict.approved,
+        edited_args=None if edited is None else read_arguments(edited),
+        reason=None if verdict.reason is None else clean(verdict.reason),
+        cancelled=verdict.cancelled,
+    )

@@ -84,6 +84,7 @@ WIRE_PICTURE = {"type": "image", "source": {"type": "url", "value": "https://exa
         (Point(x=1, when=date(2024, 5, 6)), '{"x":1,"when":"2024-05-06"}'),
         (10**40, str(10**40)),
         (PICTURE, (PICTURE,)),
+        (TextPart(text="\ud83d"), (TextPart(text="\N{REPLACEMENT CHARACTER}"),)),
         ([TextPart(text="Look:"), PICTURE], (TextPart(text="Look:"), PICTURE)),
         ([{"type": "text", "text": "Look:"}, WIRE_PICTURE], (TextPart(text="Look:"), PICTURE)),
     ],
