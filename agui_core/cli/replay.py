@@ -1,0 +1,188 @@
+"""What `agui serve` serves: a recording, read once and held in memory, and the ASGI application that plays it.
+
+The events are sent as they were recorded, be they right or wrong; only the thread and run ids become those of the
+request (RUN-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import anyio
+import msgspec
+
+from agui_core.cli.source import Source, WrongUse
+from agui_core.cli.terminal import plural
+from agui_core.errors import AGUIError
+from agui_core.protocol.run import RunAgentInput
+from agui_core.stream.event_stream import EventStream, Receive, Scope, Send, respond
+from agui_core.warning import WarningLog
+from agui_core.wire.outgoing import enforce_input
+
+__all__ = ["Endpoint", "Recording"]
+
+_STEP = 0.02
+"""Seconds between two events of a recording without timestamps."""
+_LONGEST = 30.0
+"""Seconds that a pause lasts, at most: clocks that jump would hold everything up."""
+_THREADS = 1000
+"""Of how many threads it is known which run comes next."""
+
+
+class _Event(NamedTuple):
+    payload: bytes
+    pause: float
+    """Seconds that it comes after the one before."""
+    type: str
+
+
+class _Head(msgspec.Struct):
+    type: Any = None
+    timestamp: Any = None
+
+
+_head_of = msgspec.json.Decoder(_Head).decode
+
+
+def _events(source: Source, speed: float, rate: float | None) -> Iterable[_Event]:
+    """The events of a source and when they are due. What is no event has its place among them all the same."""
+    decoder = source.decoder()
+    last: float | None = None
+    for payload in _payloads(source, decoder):
+        try:
+            head = _head_of(payload)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            head = _Head()
+        stamp = head.timestamp if type(head.timestamp) is int else None
+        if rate is not None:
+            pause = 1 / rate
+        elif speed == 0:
+            pause = 0.0
+        elif stamp is None:
+            pause = _STEP / speed
+        else:
+            # EVT-3: a timestamp earlier than the one before is due at once. Between two runs people were thinking.
+            since = 0.0 if last is None or head.type == "RUN_STARTED" else max(0.0, (stamp - last) / 1000)
+            pause = min(since / speed, _LONGEST)
+        last = last if stamp is None else stamp
+        yield _Event(payload, pause, head.type if isinstance(head.type, str) else "")
+
+
+def _payloads(source: Source, decoder: Any) -> Iterable[bytes]:
+    try:
+        for piece in source:
+            yield from decoder.feed(piece)
+        yield from decoder.close()
+    except AGUIError as error:
+        raise WrongUse(f"{source.name} cannot be served: {error}") from None
+
+
+class Recording:
+    """What is played to whom: all of it to each request, or with `turns` the next run of it to the next request of a
+    thread. `speed` 0 waits for nothing; `rate` is in events a second, in place of the timestamps. Raises `WrongUse`.
+    """
+
+    def __init__(self, source: Source, *, speed: float, rate: float | None, turns: bool) -> None:
+        events = list(_events(source, speed, rate))
+        if not events:
+            raise WrongUse(f"{source.name} holds no event: there is nothing to serve")
+        self.events = len(events)
+        starts = [index for index, event in enumerate(events) if event.type == "RUN_STARTED"][1:]
+        self.runs = len(starts) + 1
+        cuts = [0, *starts, len(events)] if turns else [0, len(events)]
+        self._parts = [events[a:b] for a, b in pairwise(cuts)]
+        self._next: dict[str, int] = {}
+
+    def part_for(self, thread_id: str) -> tuple[str, list[_Event]]:
+        """The part that a request of this thread gets, and what to call it."""
+        number = self._next.pop(thread_id, 0)
+        self._next[thread_id] = (number + 1) % len(self._parts)
+        if len(self._next) > _THREADS:
+            del self._next[next(iter(self._next))]
+        which = f"run {number + 1} of {self.runs}" if len(self._parts) > 1 else "all"
+        return which, self._parts[number]
+
+
+async def _play(events: list[_Event], run_input: RunAgentInput) -> AsyncIterator[bytes]:
+    """The events as JSON, each when it is due. A client that is slow gets what it missed at once."""
+    requested = max((index for index, event in enumerate(events) if event.type == "RUN_STARTED"), default=0)
+    due = anyio.current_time()
+    for index, event in enumerate(events):
+        due += event.pause
+        await anyio.sleep_until(due)
+        yield _addressed(event, run_input, index >= requested)
+
+
+def _addressed(event: _Event, run_input: RunAgentInput, requested: bool) -> bytes:
+    """RUN-10: all runs carry the thread's id, and the last one, which was asked for, the run's."""
+    if event.type not in ("RUN_STARTED", "RUN_FINISHED"):
+        return event.payload
+    try:
+        wire = msgspec.json.decode(event.payload)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return event.payload
+    wire["threadId"] = run_input.thread_id
+    if requested:
+        wire["runId"] = run_input.run_id
+    return msgspec.json.encode(wire)
+
+
+# --- the endpoint ---------------------------------------------------------------------------------------------------
+
+
+class Endpoint:
+    """The ASGI application. It sends what was recorded, which `agui_core.serve` would hold to the protocol."""
+
+    def __init__(self, recording: Recording, origins: Iterable[str], say: Callable[[str], None]) -> None:
+        self._recording = recording
+        self._origins = frozenset(origins)
+        self._say = say
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        fields: dict[bytes, bytes] = dict(scope["headers"])
+        headers = self._cors(fields)
+        method = scope["method"]
+        if method == "OPTIONS" and headers:
+            asked = fields.get(b"access-control-request-headers", b"content-type")
+            await respond(send, 204, None, [*headers, (b"access-control-allow-headers", asked)])
+        elif method != "POST":
+            await self._refuse(send, 405, f"{method} is not allowed: a run is a POST", [*headers, (b"allow", b"POST")])
+        elif fields.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
+            await self._refuse(send, 415, "the body has to be declared as application/json", headers)
+        else:
+            await self._replay(scope, receive, send, headers)
+
+    async def _replay(self, scope: Scope, receive: Receive, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
+        log = WarningLog()
+        try:
+            run_input = enforce_input(await _body(receive), log)
+        except AGUIError as error:
+            await self._refuse(send, 422, str(error), headers)
+            return
+        which, events = self._recording.part_for(run_input.thread_id)
+        about = f"thread {run_input.thread_id}, run {run_input.run_id}"
+        self._say(f"{about}: {which}, {plural(len(events), 'event')}")
+        for warning in log:
+            self._say(f"{about}: {warning}")
+        await EventStream(_play(events, run_input), policy=None, headers=headers)(scope, receive, send)
+
+    async def _refuse(self, send: Send, status: int, error: str, headers: list[tuple[bytes, bytes]]) -> None:
+        self._say(f"{status}: {error}")
+        await respond(send, status, {"error": error}, headers)
+
+    def _cors(self, fields: dict[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+        origin = fields.get(b"origin", b"")
+        if not origin or self._origins.isdisjoint({"*", origin.decode("latin-1")}):
+            return []
+        return [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+
+
+async def _body(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            return bytes(body)
