@@ -68,6 +68,7 @@ class LoopRun:
         self._closed = False
         self._reducer = Reducer()
         self._decisions = 0
+        self._message_ids = {message.id for message in run_input.messages}
         # The calls that count: since the last user message, and those taken up again. Those of the last decision.
         self._calls: dict[str, None] = {}
         self._round: list[str] = []
@@ -206,7 +207,7 @@ class LoopRun:
     async def _decide(self) -> _Step | None:
         decision = normalise(await self._ask())
         self._decisions += 1
-        message_id = f"{self._input.run_id}:message:{self._decisions}"
+        message_id = self._message_id()
         played = _text(message_id, decision.text)
         self._round, refused = [], {}
         for asked in decision.calls:
@@ -259,6 +260,14 @@ class LoopRun:
             self._stop = "repeated"
             return _not_run("the same call was asked for before, and has its answer")
         return None
+
+    def _message_id(self) -> str:
+        """An id that is the same each time, and that no other message has."""
+        number = self._decisions
+        while (id := f"{self._input.run_id}:message:{number}") in self._message_ids:
+            number += 1
+        self._message_ids.add(id)
+        return id
 
     def _id(self, asked: Asked) -> str:
         """The model's id for a call, unless the conversation has it already; else one that is the same each time."""
