@@ -348,6 +348,7 @@ def _message_entry(record: MessageRecord, reducer: Reducer) -> MessageEntry:
         if not isinstance(growing, TextPart):
             raise ValueError("a message grows without a text")
         entry.parts, entry.text = entry.parts[:-1], growing.text  # type: ignore[index]
+        entry.counted = len(growing.text)
     for call, (added, stamp, complete, broken) in zip(entry.calls or (), record.calls, strict=True):
         call.added, call.stamp, call.complete, call.broken = added, stamp, complete, broken
     return entry

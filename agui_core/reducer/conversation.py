@@ -43,13 +43,13 @@ class _Growing(msgspec.Struct, eq=False):
     """The version at which it was first seen, 0 before the first settling."""
     stamp: int = 0
     """The version at which it was last seen to have changed."""
+    counted: int = 0
+    """The characters of its text that the conversation has counted."""
 
-    def fold(self) -> int:
-        """Join the pieces to the text; returns how many characters came."""
+    def fold(self) -> None:
+        """Join the pieces, of which there are some, to the text."""
         pieces = self.pieces
-        if not pieces:
-            return 0
-        more = "".join(pieces)
+        more = "".join(pieces) if len(pieces) > 1 else pieces[0]
         pieces.clear()
         text = self.text
         if text is None:
@@ -59,7 +59,6 @@ class _Growing(msgspec.Struct, eq=False):
             self.text = None
             text += more
             self.text = text
-        return len(more)
 
     def merge_metadata(self, metadata: dict[str, Any]) -> None:
         """META-2: key by key, the last one wins, no recursion; what was handed out is not changed."""
@@ -92,6 +91,7 @@ class CallEntry(_Growing, eq=False, kw_only=True):
             encrypted_value=call.encrypted_value,
             call=call,
             complete=complete,
+            counted=len(function.arguments),
         )
 
     def copy(self, holder: MessageEntry) -> CallEntry:
@@ -138,7 +138,9 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
         content: Any = message.content
         text = content if type(content) is str else None
         entry = cls(message.id, text, message.metadata, role=_ROLES[type(message)], base=message, message=message)
-        if type(content) is tuple:
+        if text is not None:
+            entry.counted = len(text)
+        elif type(content) is tuple:
             entry.parts = content
         elif isinstance(message, ActivityMessage):
             entry.document = Document(message.content, limits)
@@ -198,10 +200,11 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
         return twin
 
     def settle_part(self) -> None:
-        """End the text part that grows, so that another one can begin behind it. Nothing may wait to be folded."""
+        """End the text part that grows, so that another one can begin behind it. The conversation is settled."""
         if self.parts is not None and self.text is not None:
             self.parts = (*self.parts, TextPart(text=self.text))
             self.text = None
+            self.counted = 0
 
 
 Entry = MessageEntry | CallEntry
@@ -216,6 +219,7 @@ class Conversation:
         "_heads",
         "_ordered",
         "_stale",
+        "_unstamped",
         "call_count",
         "calls",
         "characters",
@@ -249,8 +253,10 @@ class Conversation:
         self.largest = 0
         self.pieces = 0
         """Pieces of text that were folded, ever."""
-        # What changed since the last settling; and what changed before, in order, where only the last time counts.
+        # What changed since the last folding; what was folded since the last settling; and what changed before that, in
+        # order, where only the last time counts.
         self.touched: list[Entry] = []
+        self._unstamped: list[Entry] = []
         self.log: list[Entry] = []
         # Ids of dropped messages by the version that dropped them, and the latest such version that was forgotten.
         self.removed: dict[str, int] = {}
@@ -340,12 +346,15 @@ class Conversation:
             self._find(entry)
             self.call_count += len(entry.calls or ())
             self.characters += entry.characters
+            for held in (entry, *(entry.calls or ())):
+                held.counted = len(held.text or "")
         for entry in dropped:
             entry.number = -1
             self._stale.pop(entry, None)
             if entry.id not in self.index:
                 self.removed.pop(entry.id, None)
                 self.removed[entry.id] = version
+        self._unstamped = [entry for entry in self._unstamped if _stands(entry)]
         while len(self.removed) > self.limits.messages:
             self.forgotten = self.removed.pop(next(iter(self.removed)))
         self._shorten_log()
@@ -361,44 +370,57 @@ class Conversation:
             if head.tail is not None:
                 yield from head.tail
 
-    def settle(self, version: int) -> None:
-        """Fold what arrived, count it, and stamp what changed with `version`. Costs what changed."""
-        touched = self.touched
-        if not touched:
-            return
+    def fold(self) -> None:
+        """Join what arrived to the texts, and drop what was built of them before. Costs what changed."""
         self._built = None
-        log = self.log
-        for entry in touched:
+        flat = self._flat if self._ordered else None
+        stale = self._stale
+        for entry in self.touched:
             entry.touched = False
+            pieces = entry.pieces
             if type(entry) is CallEntry:
                 entry.call = None
                 holder = entry.holder
                 holder.message = None
-                if not holder.added:
-                    holder.added = version
-                if holder.stamp != version:
-                    holder.stamp = version
-                    log.append(holder)
             else:
                 holder = entry  # type: ignore[assignment]
-                if entry.pieces:
+                if pieces:
                     holder.message = None
             if holder.message is None:
-                # Nothing may hold the old text while it grows.
-                self._stale[holder] = None
-                if self._ordered:
-                    self._flat[holder.position] = None
-            if entry.pieces:
-                self.pieces += len(entry.pieces)
-                self.characters += entry.fold()
-            if entry.text is not None and len(entry.text) > self.largest:
-                self.largest = len(entry.text)
-            if not entry.added:
-                entry.added = version
-            if entry.stamp != version:
-                entry.stamp = version
-                log.append(entry)
-        touched.clear()
+                stale[holder] = None
+                if flat is not None:
+                    # Nothing may hold the old text while it grows.
+                    flat[holder.position] = None
+            if pieces:
+                self.pieces += len(pieces)
+                entry.fold()
+        self._unstamped += self.touched
+        self.touched.clear()
+
+    def settle(self, version: int) -> None:
+        """Fold what arrived; count what came, and stamp what changed with `version`, since the last settling.
+
+        Costs what changed.
+        """
+        if self.touched:
+            self.fold()
+        if not self._unstamped:
+            return
+        log = self.log
+        for entry in self._unstamped:
+            if entry.text is not None:
+                length = len(entry.text)
+                self.characters += length - entry.counted
+                entry.counted = length
+                if length > self.largest:
+                    self.largest = length
+            for changed in (entry.holder, entry) if type(entry) is CallEntry else (entry,):
+                if not changed.added:
+                    changed.added = version
+                if changed.stamp != version:
+                    changed.stamp = version
+                    log.append(changed)
+        self._unstamped.clear()
         if len(log) > 4 * (self.count + self.call_count) + 1024:
             self._shorten_log()
 
@@ -422,11 +444,11 @@ class Conversation:
                     entry.position = position
                     self._flat.append(entry.message)
                 self._ordered = True
+            flat = self._flat
             for entry in self._stale:
-                if entry.number >= 0 and entry.message is None:
-                    self._flat[entry.position] = entry.build()
+                flat[entry.position] = entry.message or entry.build()
             self._stale.clear()
-            built = self._built = tuple(self._flat)  # type: ignore[arg-type]
+            built = self._built = tuple(flat)  # type: ignore[arg-type]
         return built
 
     def copy(self) -> tuple[Conversation, dict[Entry, Entry]]:
@@ -464,6 +486,7 @@ class Conversation:
             self.characters += entry.characters
         elif entry.text is not None:
             self.characters += len(entry.text)
+        self.largest = max(self.largest, len(entry.text or ""), *[len(call.text or "") for call in entry.calls or ()])
         entry.touched = True
         self.touched.append(entry)
         for call in entry.calls or ():
@@ -474,7 +497,7 @@ class Conversation:
         """Keep only the last time that each entry which is still held changed."""
         last: dict[Entry, None] = {}
         for entry in reversed(self.log):
-            if (entry if type(entry) is MessageEntry else entry.holder).number >= 0:  # type: ignore[union-attr]
+            if _stands(entry):
                 last.setdefault(entry)
         self.log = list(reversed(last))
 
@@ -502,6 +525,11 @@ class Conversation:
             self.results.setdefault(entry.base.tool_call_id, entry)
         if self.removed:
             self.removed.pop(entry.id, None)
+
+
+def _stands(entry: Entry) -> bool:
+    """Whether an entry is (still) one of the conversation's."""
+    return (entry.holder if isinstance(entry, CallEntry) else entry).number >= 0
 
 
 def _follow(head: MessageEntry, entry: MessageEntry) -> None:

@@ -250,8 +250,10 @@ class Reducer:
     @property
     def messages(self) -> tuple[Message, ...]:
         """All messages, frozen. An unchanged message keeps its identity between reads."""
-        self._settle()
-        return self._conversation.messages()
+        conversation = self._conversation
+        if conversation.touched:
+            conversation.fold()
+        return conversation.messages()
 
     @property
     def state(self) -> Any:
@@ -327,7 +329,7 @@ class Reducer:
 
     def copy(self) -> Reducer:
         """An independent reducer at the same event. O(messages held); shares what is frozen."""
-        self._settle()
+        self._conversation.settle(self._now)
         twin: Reducer = object.__new__(Reducer)
         twin.__dict__.update(self.__dict__)
         twin._log = self._log.copy()
@@ -619,7 +621,7 @@ class Reducer:
 
     def _grant(self, size: int) -> None:
         """Grant room for what comes. Where there is little left, every event is counted before it is applied."""
-        self._settle()
+        self._conversation.settle(self._now)
         limits = self._limits
         if self._measured + self._since + _ROOM > limits.characters:
             self._measure()
@@ -661,11 +663,13 @@ class Reducer:
             self._grant(size)
 
     def _characters_with(self, more: int) -> int:
-        self._settle()
+        self._conversation.settle(self._now)
         return self._conversation.characters + self._other + more
 
     def _settle(self) -> None:
-        self._conversation.settle(self._now)
+        """Fold what arrived; whoever wants to know versions settles the conversation itself."""
+        if self._conversation.touched:
+            self._conversation.fold()
 
     def _hold(self, messages: Iterable[Message | Mapping[str, Any]]) -> None:
         """Start from these messages, which are no change."""
