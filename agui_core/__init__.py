@@ -30,6 +30,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.events import Event
 from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
 from agui_core.reducer import (
+    ArgumentsError,
     Changes,
     Conformer,
     PartialJson,
@@ -61,6 +62,7 @@ __all__ = [
     "UNSET",
     "AGUIError",
     "ApprovalError",
+    "ArgumentsError",
     "Calls",
     "Changes",
     "Conformer",

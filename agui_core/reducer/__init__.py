@@ -7,9 +7,11 @@ from agui_core.reducer.conformer import Conformer, conform
 from agui_core.reducer.json_patch import apply_patch
 from agui_core.reducer.partial_json import PartialJson
 from agui_core.reducer.reducer import Middleware, Policy, Reducer, Status, reduce
+from agui_core.reducer.typed import ArgumentsError
 from agui_core.reducer.views import Changes, Run, ToolCalls, ToolCallView
 
 __all__ = [
+    "ArgumentsError",
     "Changes",
     "Conformer",
     "Middleware",

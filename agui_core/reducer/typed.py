@@ -22,7 +22,8 @@ import dataclasses
 import re
 from collections import abc
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from types import UnionType
 from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -203,7 +204,7 @@ def _union(members: tuple[Any, ...]) -> _Convert:
     tagged = [convert.when_tagged if isinstance(convert, _Derived) else convert for convert in converters]
     options = [convert for convert in tagged if not isinstance(convert, _Leaf)]
     if plain:
-        options.append(_leaf(Union[tuple(plain)]))  # as one, so that the stricter of them wins where two would do
+        options.append(_leaf(reduce(or_, plain)))  # as one, so that msgspec chooses among them
 
     def read(value: Any) -> Any:
         return next((found for found in (convert(value) for convert in options) if found is not UNSET), UNSET)
@@ -235,7 +236,7 @@ def _fields(kind: Any) -> list[tuple[str, str, Any]]:
 
 
 class _Derived:
-    """Makes objects of the class derived from a struct-like type. Fields are looked at late, as types may be recursive."""
+    """Makes objects of the class derived from a struct-like type. Fields are looked at late: types may be recursive."""
 
     __slots__ = ("_converters", "_kind", "_make", "_tag", "_tag_field")
 

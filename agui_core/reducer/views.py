@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -13,12 +13,15 @@ from agui_core.protocol.messages import ToolMessage
 from agui_core.protocol.run import Interrupt, TokenUsage
 from agui_core.reducer.arguments import Arguments
 from agui_core.reducer.partial_json import JsonFault
+from agui_core.reducer.typed import ArgumentsError, partial, whole
 
 if TYPE_CHECKING:
     from agui_core.reducer.conversation import CallEntry
     from agui_core.reducer.reducer import Reducer
 
 __all__ = ["Changes", "Run", "ToolCallView", "ToolCalls"]
+
+T = TypeVar("T")
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +112,29 @@ class ToolCallView:
         for display; for execution `valid` has to be true as well.
         """
         return self._read().value
+
+    def args_as(self, type: type[T]) -> T:
+        """The arguments of a complete and valid call as `type`: a Struct, a dataclass, or whatever `msgspec.convert`
+        makes of JSON, strictly (no string becomes a number). Costs what the arguments cost.
+
+        Raises `ArgumentsError` that names the call, the member and what was expected; also while the call is not
+        complete (TOOL-4) and when its text is no JSON (TOOL-5).
+        """
+        problem = None
+        if not self.complete:
+            problem = "they are not complete; wait for TOOL_CALL_END [TOOL-4]"
+        elif self.error is not None:
+            problem = f"they are no JSON document: {self.error} [TOOL-5]"
+        if problem is not None:
+            raise ArgumentsError(problem, call_id=self.id, tool=self.name)
+        return whole(self.args, type, call_id=self.id, tool=self.name)
+
+    def partial_as(self, type: Any) -> Any:
+        """What fits `type` of the arguments so far. For a Struct, a dataclass or a TypedDict: a frozen object with its
+        fields, each UNSET as long as it is absent or does not fit yet, and the same inside them (see
+        `agui_core.reducer.typed`). Good for display at any time, also of broken arguments. Costs what the value costs.
+        """
+        return partial(self.args, type)
 
     @property
     def complete(self) -> bool:
