@@ -247,7 +247,7 @@ class Answering:
 
     async def _execute(self, id: str, plan: Plan) -> None:
         assert plan.tool is not None
-        if plan.tool.effects and not await self._mark(id):
+        if self._ledger.phase != "over" or (plan.tool.effects and not await self._mark(id)):
             self._waiting.add(id)
             return
         self._begun.add(id)
@@ -334,6 +334,7 @@ class Answering:
             thread.give_up()
             if not thread.started:
                 self._begun.discard(id)
+                self._ledger.record(id).begun = False
 
     async def _report(self, id: str, value: Any) -> None:
         assert self._progress is not None

@@ -28,7 +28,7 @@ from agui_core.tools.answers import clean, outcome_of_result
 from agui_core.tools.approval import Confirm, Verdict
 from agui_core.tools.ledger import Ledger, Memory
 from agui_core.tools.next_input import build_input
-from agui_core.tools.resume import Answers, check_resume
+from agui_core.tools.resume import Answers, check_resume, listed
 from agui_core.tools.slots import Slots
 from agui_core.tools.states import ANSWERED, State, Waiting
 from agui_core.tools.toolset import Toolset
@@ -119,9 +119,8 @@ class Calls:
         *,
         now: datetime | None = None,
     ) -> None:
-        """A person lets a call run, as it is or with other arguments (a full replacement). It runs in the next
-        `answer`,
-        where it is judged again; one that an interrupt names is approved by the next input (FT-11).
+        """A person lets a call run, as it is or with other arguments (a full replacement). It runs in the next `answer`
+        and is judged again there; one that an interrupt names is approved by the next input (FT-11).
 
         Raises `ApprovalError` when the call waits for no approval, `InvalidArguments` when the edited arguments do not
         fit, `ResumeError` when the interrupt takes none. The approval is void when the call is reopened or changes.
@@ -129,9 +128,7 @@ class Calls:
         self._ledger.decide(id, Verdict(approved=True, edited_args=edited_args, reason=reason), now=now)
 
     def deny(self, id: str, reason: str | None = None, *, now: datetime | None = None) -> None:
-        """A person does not let a call run. The next `answer` says so to the model, with the reason. Raises as
-        `approve`.
-        """
+        """A person does not let a call run; the next `answer` tells the model, with the reason. Raises as `approve`."""
         self._ledger.decide(id, Verdict(approved=False, reason=reason), now=now)
 
     def resume(self, answers: Answers = (), *, now: datetime | None = None) -> tuple[ResumeEntry, ...]:
@@ -186,8 +183,7 @@ class Calls:
 
     def set_output(self, id: str, output: Any, *, error: str | None = None) -> None:
         """Answer a call of the last run by hand, for tools without a handler here. `output` is what the model gets, a
-        text,
-        content parts or any JSON value; `error`, a short text for people, marks a failure.
+        text, content parts or any JSON value; `error`, a short text for people, marks a failure.
 
         Raises `ApprovalError` when the call is answered already, waits for an approval, was denied, is answered through
         an interrupt, or belongs to a run that goes on or ended badly.
@@ -224,9 +220,8 @@ class Calls:
         forwarded_props: NotNull | UnsetType = UNSET,
         now: datetime | None = None,
     ) -> RunAgentInput:
-        """The input of the next run: the whole history without activities, the state, what is offered, and the answers
-        to
-        open interrupts. Add the user's message to the reducer first.
+        """The input of the next run: the whole history without activities, the state, the tools, the answers to open
+        interrupts. Add the user's message to the reducer first.
 
         `thread_id` is needed once (IN-13); `run_id` is a fresh random one unless given (IN-8). `tools` offers a part of
         the toolset in this run. The calls of a run that ended badly are answered here, unexecuted (OPEN-17).
@@ -234,19 +229,18 @@ class Calls:
         Raises `ResumeError` while a call to a tool that was advertised for the last run is unanswered and no open
         interrupt names it (FT-5), or an interrupt is not answered (INT-7); `ProtocolError` for a malformed argument.
         """
-        ledger, memory, reducer = self._ledger, self._ledger.memory, self.reducer
-        offered = self._offered(tools)
-        thread = self._thread(thread_id)
+        ledger, reducer = self._ledger, self.reducer
         if reducer.status == "running":
             raise ResumeError("a run is going on; the next one begins after its end [RUN-2]")
+        offered, thread, fresh = self._offered(tools), self._thread(thread_id), self._fresh(run_id)
         ledger.sync()
         self._settle()
         interrupts = ledger.page.interrupts
-        entries = tuple(memory.entries.values())
+        entries = tuple(ledger.memory.entries.values())
         check_resume(interrupts, entries, now)
         run_input = build_input(
             thread_id=thread,
-            run_id=self._fresh(run_id),
+            run_id=fresh,
             parent_run_id=parent_run_id,
             messages=reducer.messages,
             state=reducer.state,
@@ -271,7 +265,7 @@ class Calls:
         return tools
 
     def _thread(self, thread_id: str | None) -> str:
-        known = self.reducer.run.thread_id or self._ledger.memory.thread_id
+        known = self._ledger.memory.thread_id or self.reducer.run.thread_id
         if thread_id is None and known is None:
             raise ValueError("the thread has no id yet: give thread_id [IN-13]")
         if thread_id is not None and known is not None and thread_id != known:
@@ -297,14 +291,14 @@ class Calls:
         offered, calls = ledger.page.offered, self.reducer.tool_calls
         open_ones = [id for id in ledger.answerable() if calls[id].name in offered]
         if open_ones:
-            ids = ", ".join(map(repr, open_ones))
-            raise ResumeError(f"tool calls {ids} have no answer; answer, approve or deny them first [FT-5]")
+            raise ResumeError(
+                f"tool calls {listed(open_ones)} have no answer; answer, approve or deny them first [FT-5]"
+            )
 
     def renew(self) -> Reducer:
-        """After a refusal: go on with an idle reducer that holds the same messages, state and version, which is given
-        back
-        and is `reducer` from now on. The calls of the refused run are answered, unexecuted (OPEN-17); its interrupts,
-        if it got as far, stay open.
+        """After a refusal: go on with an idle reducer that holds the same messages and state, which is given back and is
+        `reducer` from now on. The calls of the refused run are answered, unexecuted (OPEN-17); its interrupts, if it
+        got so far, stay open.
         """
         self._ledger.sync()
         if self._ledger.phase == "broken":
@@ -329,14 +323,12 @@ class Calls:
         """
         asked: object = None
         for _ in range(max_rounds):
-            before = self.reducer.version
             await self.answer(confirm, keep=keep, progress=progress)
             if self._ledger.phase == "broken":
                 return "broken"
-            waiting = self.waiting()
-            if waiting.who in ("application", "approver"):
+            if self.waiting().who in ("application", "approver"):
                 return "waiting"
-            if not self.ready(since=min(before, self._ledger.memory.decided_at)):
+            if not self.ready():
                 return "done"
             asking = self._ledger.round()
             if asking == asked:

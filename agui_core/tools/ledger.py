@@ -95,8 +95,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """Those that the agent's own list names too, where there is one, and that nobody has answered since (FT-13)."""
     interrupts: tuple[Interrupt, ...]
     """What the next input has to answer (INT-5)."""
-    named: frozenset[str]
-    """Calls that are answered through the resume entry of an interrupt (FT-11)."""
+    named: dict[str, list[Interrupt]]
+    """Calls that are answered through the resume entries of the interrupts that name them (FT-11)."""
 
 
 class Ledger:
@@ -130,6 +130,10 @@ class Ledger:
     def _read_page(self, version: int) -> Page:
         run, calls, offers = self.reducer.run, self.reducer.tool_calls, self.memory.offered
         interrupts = self._open_interrupts(run)
+        named: dict[str, list[Interrupt]] = {}
+        for interrupt in interrupts:
+            if isinstance(interrupt.tool_call_id, str):
+                named.setdefault(interrupt.tool_call_id, []).append(interrupt)
         offered = offers.get(run.run_id or "")
         return Page(
             version=version,
@@ -139,7 +143,7 @@ class Ledger:
             left={id: None for id in run.calls_without_result if id in calls},
             pending=frozenset(run.pending_tool_calls),
             interrupts=interrupts,
-            named=frozenset(i.tool_call_id for i in interrupts if isinstance(i.tool_call_id, str)),
+            named=named,
         )
 
     def _open_interrupts(self, run: Run) -> tuple[Interrupt, ...]:
@@ -247,7 +251,7 @@ class Ledger:
         return record
 
     def _ask(self, id: str, record: Record) -> None:
-        naming = [interrupt for interrupt in self.page.interrupts if interrupt.tool_call_id == id]
+        naming = self.page.named.get(id)
         if record.state == "input-available" and (naming or self._needs_approval(id)):
             record.state = advance(record.state, "asked")
         if record.state == "approval-requested" and naming and all(i.id in self.memory.entries for i in naming):
@@ -291,7 +295,7 @@ class Ledger:
         record = self.look(id)
         if record.state != "approval-requested" or (self.phase == "broken" and id not in self.page.named):
             raise ApprovalError(f"tool call {id!r} waits for no approval: it is {record.state}")
-        naming = [interrupt for interrupt in self.page.interrupts if interrupt.tool_call_id == id]
+        naming = self.page.named.get(id)
         if naming:
             for interrupt in naming:
                 self.decide_interrupt(interrupt, verdict, now)
@@ -389,10 +393,10 @@ class Ledger:
             for id, state in states.items()
         ]
         open_ones = tuple(i.id for i in page.interrupts if i.id not in self.memory.entries)
-        answered = bool(self.memory.entries) or any(
-            state in ANSWERED and id not in page.pending for id, state in states.items()
+        answered = bool(self.memory.entries) or (
+            phase == "over" and any(state in ANSWERED and id not in page.pending for id, state in states.items())
         )
-        return Waiting.of(phase, acting, open_ones, answered=phase == "over" and answered)
+        return Waiting.of(phase, acting, open_ones, answered=answered)
 
     def came_after(self, version: int) -> bool:
         """Whether an answer, or a decision on an interrupt, came after that version."""

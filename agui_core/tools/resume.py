@@ -19,7 +19,7 @@ from agui_core.protocol.run import Interrupt, InterruptOutcome, ResumeEntry
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import clean
 from agui_core.tools.approval import Verdict
-from agui_core.tools.arguments import read_arguments
+from agui_core.tools.arguments import cut, read_arguments
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import WarningLog
 from agui_core.wire.encode import to_wire
@@ -34,7 +34,10 @@ __all__ = [
     "entry_of",
     "expired",
     "interrupt_for",
+    "listed",
 ]
+
+SHOWN_IDS = 5
 
 APPROVAL = "tool_call"
 """The reason of an interrupt that asks for approval of a tool call."""
@@ -100,7 +103,13 @@ def check_resume(interrupts: Iterable[Interrupt], entries: Iterable[ResumeEntry]
 
 def _refuse(ids: list[str], problem: str, rule: str) -> None:
     if ids:
-        raise ResumeError(f"interrupts {', '.join(map(repr, ids))} {problem} [{rule}]")
+        raise ResumeError(f"interrupts {listed(ids)} {problem} [{rule}]")
+
+
+def listed(ids: list[str]) -> str:
+    """Some ids for an error text: the first few, each cut."""
+    more = f" and {len(ids) - SHOWN_IDS} more" if len(ids) > SHOWN_IDS else ""
+    return ", ".join(repr(cut(id)) for id in ids[:SHOWN_IDS]) + more
 
 
 # --- writing answers ----------------------------------------------------------------------------------------------

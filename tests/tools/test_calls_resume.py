@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -384,6 +385,39 @@ def test_interrupts_stay_open_over_a_refusal_and_a_renewal() -> None:
     feed(calls.reducer, run("r3", result("a")))
     assert calls.interrupts == ()
     assert not calls.next_input().resume
+
+
+def test_interrupts_stay_open_on_a_refused_reducer_and_can_be_answered_there() -> None:
+    calls = stopped(interrupt("i"))
+    with pytest.raises(ProtocolError):
+        feed(calls.reducer, {"type": "TEXT_MESSAGE_END", "messageId": "x"})
+    assert calls.waiting().who == "approver"
+    calls.resume({"i": True})
+    assert calls.waiting().who == "agent"
+    assert calls.ready()
+    assert calls.next_input().resume == (entry("i", payload={"approved": True}),)
+
+
+def test_a_great_many_interrupts_and_calls_cost_no_more_than_each_of_them() -> None:
+    count = 4_000
+    groups = [call(f"c{n}") for n in range(count)]
+    interrupts = [interrupt(f"i{n}", f"c{n}") for n in range(count)]
+    calls = thread(Toolset(), started("r"), *groups, interrupted("r", *interrupts))
+    steps = 0
+
+    def count_steps(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    sys.setprofile(count_steps)
+    try:
+        waiting = calls.waiting()
+    finally:
+        sys.setprofile(None)
+    assert len(waiting.approver) == len(waiting.interrupts) == count
+    assert steps < 300 * count
+    with pytest.raises(ResumeError, match=r"'i0', 'i1', 'i2', 'i3', 'i4' and 3995 more have no answer"):
+        calls.next_input()
 
 
 # --- the agent's side ---------------------------------------------------------------------------------------------
