@@ -24,7 +24,7 @@ _BAD_ESCAPE = re.compile(r"~(?![01])")
 
 
 def is_pointer(text: object) -> bool:
-    """Whether `text` is a JSON Pointer: empty, or tokens each behind a slash, with `~0` and `~1` as the only escapes."""
+    """Whether `text` is a JSON Pointer: empty, or tokens each behind a slash, where `~0` and `~1` are all escapes."""
     return isinstance(text, str) and (
         not text or (text[0] == "/" and ("~" not in text or _BAD_ESCAPE.search(text) is None))
     )

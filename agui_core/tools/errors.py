@@ -11,7 +11,7 @@ class DeclarationError(AGUIError, TypeError):
     """A function or a schema that cannot become a tool; the text says why and what to write instead."""
 
 
-class InvalidArguments(AGUIError):  # noqa: N818
+class InvalidArguments(AGUIError):
     """The arguments of a call do not fit its tool (FT-10, TOOL-5).
 
     The text is made for the model: it names the argument, what was expected and the offending value, and holds nothing
