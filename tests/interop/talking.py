@@ -114,8 +114,8 @@ class Talk:
 
     @property
     def said(self) -> str:
-        """The text of the last message."""
-        return str(self.reducer.messages[-1].content)
+        """The last text of the agent. What a snapshot adds may stand behind it (MSGS-3)."""
+        return str([message.content for message in self.reducer.messages if message.role == "assistant"][-1])
 
     @property
     def roles(self) -> list[str]:
