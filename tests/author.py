@@ -101,10 +101,12 @@ class Author(Ledger):
             home = parent or name
             if self.roles.get(home, "assistant") != "assistant":
                 home = name
-            if home not in self.roles:
-                self.owners["minted"][home] = tag
-                self.hold(home, "assistant", tag)
+            self.hold(home, "assistant", tag)
             self.home[name] = home
+        if tag is not None:
+            # TOOL-14: whose call it is, is whose message it is in.
+            for claimed in {parent or name, self.home[name]}:
+                self.owners["minted"].setdefault(claimed, tag)
         inherited = tag if tag is not None else self.owners["text"].get(parent or "")
         return self.owners["call"].setdefault(name, inherited)
 
@@ -157,10 +159,12 @@ class Author(Ledger):
         self._go_on("REASONING_MESSAGE_END", "messageId", self.reasoning)
 
     def result(self) -> None:
+        call = self.id("call")
+        name = self.id("result") if self.chance(16) else f"r{call[1:]}"
+        if name in self.roles and not self.chance(6):
+            return
         tag = self.tag()
         self.close_lane(tag)
-        call = self.id("call")
-        name = self.id("result") if self.chance(8) else f"r{call[1:]}"
         content: Any = self.pick([PARTS, PARTS[:1], []]) if self.chance(6) else self.pick(DELTAS)
         role = self.pick([None, "tool"])
         self.write("TOOL_CALL_RESULT", tag, messageId=name, toolCallId=call, content=content, role=role)
@@ -297,15 +301,18 @@ class Author(Ledger):
         self.hold(name, "activity", tag)
 
     def encrypted_value(self) -> None:
-        if self.chance(2):
-            subtype, name, owners = "tool-call", self.id("call"), self.owners["call"]
-        else:
-            family = self.pick(["text", "reasoning"])
-            subtype, name, owners = "message", self.id(family), self.owners[family]
-        tag = self.pick([None, owners.get(name)])
-        self.write(
-            "REASONING_ENCRYPTED_VALUE", tag, subtype=subtype, entityId=name, encryptedValue=self.pick(["AA", "B"])
+        subtype, ids, families = self.pick(
+            [
+                ("tool-call", "call", ("call",)),
+                ("message", "text", ("text", "minted", "reasoning")),
+                ("message", "reasoning", ("text", "minted", "reasoning")),
+            ]
         )
+        name = self.id(ids)
+        owners = [self.owners[family][name] for family in families if name in self.owners[family]]
+        tag = self.pick([None, *owners[:1]])
+        value = self.pick(["AA", "B"])
+        self.write("REASONING_ENCRYPTED_VALUE", tag, subtype=subtype, entityId=name, encryptedValue=value)
 
     def custom(self) -> None:
         tag = self.tag()

@@ -26,7 +26,7 @@ Wire = dict[str, Any]
 STREAMS = 1_400
 NOISY_STREAMS = 100
 MUTATED_STREAMS = 500
-MOST_EXCUSED = 0.1
+MOST_EXCUSED = 0.06
 """The part of the streams that may meet one of the decisions below; all others agree in everything."""
 
 
@@ -98,6 +98,8 @@ def _half_a_pair(rule: str, meeting: Meeting) -> bool:
 
 
 def _forms_are_mixed(rule: str, meeting: Meeting) -> bool:
+    if meeting.ours.error is meeting.theirs["error"] is None:
+        return False
     names: dict[bool, set[str]] = {True: set(), False: set()}
     for event in meeting.case["events"]:
         name = event.get("toolCallId") or event.get("messageId")
