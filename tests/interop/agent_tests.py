@@ -16,9 +16,9 @@ class AgentTests:
     pytestmark = pytest.mark.anyio
 
     rules: tuple[str, ...] = ()
-    """What we warn of in this agent's streams."""
+    """What may be warned of in this agent's streams."""
     at_once = 1
-    """How many calls of a model the package lets grow at the same time."""
+    """How many calls of the model are open at the same time."""
     denied = "no"
     """What a denied call comes to."""
 
@@ -70,5 +70,5 @@ class AgentTests:
         self.look_back(talk)
 
     def look_back(self, talk: Talk) -> None:
-        assert {warning.rule for warning in talk.reducer.warnings} == set(self.rules)
+        assert {warning.rule for warning in talk.reducer.warnings} <= set(self.rules)
         assert not talk.calls.warnings
