@@ -21,14 +21,14 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from agui_core.errors import LimitExceeded, PatchError
+from agui_core.errors import LimitExceeded
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.messages import AssistantMessage
 from agui_core.reducer.chunks import Family
 from agui_core.reducer.conformer import conform
-from agui_core.reducer.json_patch import Document
+from agui_core.reducer.folding import Folding, size_of
 from agui_core.reducer.reducer import Middleware, Policy
 from agui_core.warning import ProtocolWarning
 
@@ -40,10 +40,6 @@ _HELD = 16 * 1024 * 1024
 """Characters that wait in all open items together, at most."""
 _FRAME = 256
 """Bytes of an event besides its ids, its metadata and its payload, at most."""
-_SHORT = 1024
-"""Bytes of a patch below which nobody asks whether a snapshot is shorter."""
-
-_encode = msgspec.json.encode
 
 
 def compact(
@@ -98,16 +94,6 @@ def _merged(first: dict[str, Any] | UnsetType, second: dict[str, Any] | UnsetTyp
     return first if second is UNSET else {**first, **second}
 
 
-def _size(value: Any) -> int | None:
-    """Bytes of a value as JSON; None when it is none, as somebody built it by hand."""
-    if value is UNSET:
-        return 0
-    try:
-        return len(_encode(value))
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return None
-
-
 class _Item(msgspec.Struct, eq=False):
     """An open item, and its content that waits."""
 
@@ -144,134 +130,10 @@ class _Item(msgspec.Struct, eq=False):
         return event
 
 
-class _Folding:
-    """A known document and what waits to be said about it: nothing, a patch, or the whole of it."""
-
-    __slots__ = (
-        "_at_most",
-        "_bound",
-        "_document",
-        "_last_size",
-        "_limits",
-        "_measured",
-        "_object_only",
-        "count",
-        "last",
-        "operations",
-        "size",
-        "whole",
-    )
-
-    def __init__(self, value: Any, limits: Limits, bound: int, *, object_only: bool) -> None:
-        """Raises `LimitExceeded` when no reducer would take the value."""
-        self._document = Document(value, limits)
-        self._limits = limits
-        self._bound = bound
-        self._object_only = object_only
-        self._measured = _size(value)
-        # Bytes of the document at most: patches add no more than their own. None behind a copy, which may make it big.
-        self._at_most = self._measured
-        self._clear()
-
-    def _clear(self) -> None:
-        self.whole = False
-        self.operations: list[dict[str, Any]] = []
-        self.size = 0
-        self._last_size = 0
-        self.last: Any = None
-        self.count = 0
-
-    def wait(self, event: Any, size: int = 0) -> None:
-        """Note an event that is part of what waits, with `size` bytes besides its patch."""
-        self.last = event
-        self.count += 1
-        self.size += size
-
-    def replace(self, value: Any) -> None:
-        """Replace the whole of it, so that no patch before matters. Raises `LimitExceeded`, changing nothing."""
-        self._document.replace(value)
-        self._measured = self._at_most = _size(value)
-        self.operations = []
-        self.size = self._last_size = 0
-
-    def has_room(self, operations: list[dict[str, Any]], size: int) -> bool:
-        """Whether a patch and `size` more bytes can join what waits in one event."""
-        if not self.count:
-            return True
-        patch = _size(operations)
-        if patch is None:
-            return False
-        if not self.whole:
-            return (
-                self.size + patch + size <= self._bound
-                and len(self.operations) + len(operations) <= self._limits.patch_operations
-            )
-        if self._at_most is None or any(operation["op"] == "copy" for operation in operations):
-            return False
-        if self._at_most + self.size + patch + size > self._bound:
-            self._measure()
-            return self._at_most is not None and self._at_most + self.size + patch + size <= self._bound // 2
-        return True
-
-    @property
-    def value(self) -> Any:
-        """The document as it is now."""
-        return self._document.value
-
-    def apply(self, operations: list[dict[str, Any]]) -> bool:
-        """Apply a patch; whether it applies. Raises `LimitExceeded`. If it applied, `join` it or release what waits."""
-        try:
-            self._document.apply(operations, object_only=self._object_only)
-        except PatchError:
-            return False
-        return True
-
-    def join(self, operations: list[dict[str, Any]]) -> None:
-        """Let the patch that was applied last wait with the others."""
-        for operation in operations:
-            size = _size(operation)
-            if size is None or operation["op"] == "copy":
-                self._at_most = None
-            if self._at_most is not None:
-                self._at_most += size or 0
-            if not self.whole:
-                self._join(operation, size or 0)
-        if not self.whole and self._at_most is not None and self.size >= max(_SHORT, self._measured or 0):
-            self._measure()
-            if self._at_most is not None and self._at_most < min(self.size, self._bound):
-                self.whole = True
-                self.size = 0
-                self.operations = []
-
-    def take(self, value: Any = UNSET) -> Any:
-        """The document, as it was (`value`) if it has changed, if the whole of it waits; else the patch."""
-        taken = self.operations
-        if self.whole:
-            taken = self.value if value is UNSET else value
-        self._clear()
-        return taken
-
-    def _join(self, operation: dict[str, Any], size: int) -> None:
-        """Add an operation to the patch that waits; a value that is set twice in a row is set once."""
-        if self.operations and operation["op"] == "replace":
-            before = self.operations[-1]
-            if before["op"] in ("add", "replace") and before["path"] == operation["path"]:
-                self.operations[-1] = {**operation, "op": before["op"]}
-                self.size += size - self._last_size
-                self._last_size = size
-                return
-        self.operations.append(operation)
-        self.size += size + 1
-        self._last_size = size
-
-    def _measure(self) -> None:
-        self._measured = self._at_most = _size(self._document.value)
-
-
 class _Activity(msgspec.Struct, eq=False):
     """An activity of this run whose content is known."""
 
-    folding: _Folding
+    folding: Folding
     activity_type: str
     owner: str | UnsetType
     metadata: dict[str, Any] | UnsetType = UNSET
@@ -279,13 +141,13 @@ class _Activity(msgspec.Struct, eq=False):
 
     def wait(self, event: e.ActivitySnapshotEvent | e.ActivityDeltaEvent) -> None:
         """Let an event wait whose content has been folded."""
-        self.folding.wait(event, _size(event.metadata) or 0)
+        self.folding.wait(event, size_of(event.metadata) or 0)
         self.metadata = _merged(self.metadata, event.metadata)
         if event.subagent_run_id is not UNSET:
             self.tag = event.subagent_run_id
 
     def release(self, value: Any = UNSET) -> list[e.Event]:
-        """What waits, as one event; see `_Folding.take`."""
+        """What waits, as one event; see `Folding.take`."""
         last, count, whole = self.folding.last, self.folding.count, self.folding.whole
         metadata, tag = self.metadata, self.tag
         self.metadata = self.tag = UNSET
@@ -333,9 +195,9 @@ class _Compactor:
         self._waiting: dict[_Key, _Item] = {}
         self._held = 0
         self._activities: dict[str, _Activity] = {}
-        self._state: _Folding | None = None
+        self._state: Folding | None = None
         if state is not UNSET:
-            self._state = _Folding({} if state is None else state, limits, self._document_bound, object_only=False)
+            self._state = Folding({} if state is None else state, limits, self._document_bound, object_only=False)
 
     def feed(self, event: e.Event) -> list[e.Event]:
         """The events that go out now that this one has come."""
@@ -357,7 +219,7 @@ class _Compactor:
         key = _key(event)
         released = self._release_twin(key)
         item = self._items[key]
-        more = _size(event.metadata)
+        more = size_of(event.metadata)
         size = len(event.delta) + (self._text_bound if more is None else more)
         frame = len(key[1]) + len(event.subagent_run_id or "")
         if item.size + size + frame > self._text_bound:
@@ -394,7 +256,7 @@ class _Compactor:
     def state_snapshot(self, event: e.StateSnapshotEvent) -> list[e.Event]:
         try:
             if self._state is None:
-                self._state = _Folding(event.snapshot, self._limits, self._document_bound, object_only=False)
+                self._state = Folding(event.snapshot, self._limits, self._document_bound, object_only=False)
             else:
                 self._state.replace(event.snapshot)
         except LimitExceeded:
@@ -445,7 +307,7 @@ class _Compactor:
             return [event] if activity is None else [*activity.release(), event]
         try:
             if activity is None:
-                folding = _Folding(event.content, self._limits, self._room_of(event), object_only=True)
+                folding = Folding(event.content, self._limits, self._room_of(event), object_only=True)
                 self._activities[event.message_id] = _Activity(folding, event.activity_type, event.subagent_run_id)
                 return [event]
             activity.folding.replace(event.content)
@@ -463,7 +325,7 @@ class _Compactor:
         if activity is None:
             return [event]
         folding = activity.folding
-        room = folding.has_room(event.patch, _size(event.metadata) or 0)
+        room = folding.has_room(event.patch, size_of(event.metadata) or 0)
         before = UNSET if room else folding.value
         try:
             applied = folding.apply(event.patch)
