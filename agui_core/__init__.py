@@ -23,6 +23,7 @@ from agui_core.errors import (
     ProtocolError,
     ResumeError,
     TransportError,
+    Waiting,
 )
 from agui_core.limits import Limits
 from agui_core.protocol import events, messages
@@ -46,7 +47,7 @@ from agui_core.warning import ProtocolWarning
 from agui_core.wire import JSONLinesDecoder, SSEDecoder, decode, encode, encode_sse, to_wire, validate
 
 if TYPE_CHECKING:
-    from agui_core.stream import EventStream, HttpAgent, follow, follow_sync, serve
+    from agui_core.stream import Conversation, EventStream, HttpAgent, follow, follow_sync, serve
     from agui_core.tools import (
         Calls,
         Tool,
@@ -66,6 +67,7 @@ __all__ = [
     "Calls",
     "Changes",
     "Conformer",
+    "Conversation",
     "DecodeError",
     "Event",
     "EventStream",
@@ -90,6 +92,7 @@ __all__ = [
     "ToolError",
     "Toolset",
     "TransportError",
+    "Waiting",
     "apply_patch",
     "compact",
     "conform",
@@ -112,6 +115,7 @@ __all__ = [
 # What needs an event loop or an extra is imported when it is first touched, from the room that has it.
 _LATER = {
     "Calls": "tools",
+    "Conversation": "stream",
     "EventStream": "stream",
     "HttpAgent": "stream",
     "Tool": "tools",

@@ -14,6 +14,7 @@ __all__ = [
     "ProtocolError",
     "ResumeError",
     "TransportError",
+    "Waiting",
     "plain",
     "quoted",
 ]
@@ -119,3 +120,17 @@ class TransportError(AGUIError):
         super().__init__(message)
         self.status = status
         self.body = body
+
+
+class Waiting(AGUIError):
+    """The user cannot go on in a conversation yet: `who` has to act first, `"application"`, `"approver"` or `"agent"`,
+    on these `calls` and `interrupts` (ids).
+    """
+
+    def __init__(
+        self, message: str, *, who: str, calls: tuple[str, ...] = (), interrupts: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.who = who
+        self.calls = calls
+        self.interrupts = interrupts

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agui_core.errors import Waiting
+from agui_core.stream.conversation import Conversation
 from agui_core.stream.event_stream import EventStream
 from agui_core.stream.follow import LiveRun, follow
 from agui_core.stream.follow_sync import SyncRun, follow_sync
+from agui_core.stream.rounds import Agent
 from agui_core.stream.serve import serve
+from agui_core.stream.turn import ChatUpdate, Turn
 from agui_core.stream.update import Update
+from agui_core.stream.usage import Usage
 
 if TYPE_CHECKING:
     from agui_core.stream.http import HttpAgent, HttpRun
 
-__all__ = ["EventStream", "HttpAgent", "HttpRun", "LiveRun", "SyncRun", "Update", "follow", "follow_sync", "serve"]
+__all__ = [
+    "Agent",
+    "ChatUpdate",
+    "Conversation",
+    "EventStream",
+    "HttpAgent",
+    "HttpRun",
+    "LiveRun",
+    "SyncRun",
+    "Turn",
+    "Update",
+    "Usage",
+    "Waiting",
+    "follow",
+    "follow_sync",
+    "serve",
+]
 
 
 def __getattr__(name: str) -> Any:

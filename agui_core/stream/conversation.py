@@ -1,0 +1,447 @@
+"""`Conversation`: a whole thread with an agent: runs, the tool calls and questions between them, and what comes of it.
+
+    async with agui.Conversation(agent, toolset, confirm=ask) as chat:
+        async for update in chat.send("What is the weather in Oslo?"):
+            render(update.messages)
+
+What the user sends starts a turn: a run, then the answers to its calls and interrupts, the next run with these, and so
+on, until nobody but the user has to act. There is one turn, and in it one run, at a time. Turns run in a task that the
+block owns; leaving the block ends it. Everything but a turn's `wait` returns at once, and belongs into the event loop.
+
+Costs beyond the runs themselves: one next input per run (a few microseconds per message), and a wake-up of the readers
+per update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from agui_core.errors import ApprovalError, DecodeError, Waiting
+from agui_core.protocol.base import UNSET, NotNull, UnsetType
+from agui_core.protocol.content import ContentPart
+from agui_core.protocol.messages import Message, UserMessage
+from agui_core.protocol.run import Context, ResumeEntry
+from agui_core.reducer import Reducer, Run
+from agui_core.reducer.reducer import Status
+from agui_core.stream.readers import check_interval
+from agui_core.stream.rounds import Agent, OnInterrupt, Rounds
+from agui_core.stream.turn import News, Turn, Updates
+from agui_core.stream.usage import Usage
+from agui_core.tools.answers import outcome_of_result
+from agui_core.tools.approval import Confirm
+from agui_core.tools.calls import Calls
+from agui_core.tools.resume import Answers
+from agui_core.tools.states import Waiting as Waits
+from agui_core.tools.toolset import Toolset
+from agui_core.warning import ProtocolWarning
+from agui_core.wire import encode, to_wire, validate
+from agui_core.wire.outgoing import enforced
+
+__all__ = ["Conversation"]
+
+Content: TypeAlias = str | Iterable[ContentPart | Mapping[str, Any]] | UserMessage
+
+_FORMAT = 1
+
+
+class _Saved(msgspec.Struct):
+    """A checkpoint: that of the calls, and what is known besides."""
+
+    format: int
+    calls: bytes
+    thread_id: str
+    stopped: bool
+    owed: bool
+    usage: Usage
+    answers: bytes
+    """Answers to interrupts, as JSON."""
+
+
+class Conversation:
+    """A thread with an agent, an async context manager to be entered once; after the block everything can still be
+    read.
+
+    `agent` is an `HttpAgent`, or anything whose `run(run_input)` gives an async iterable of events (see `Agent`).
+    `toolset` is what the application offers; `reducer` is one to go on with, and brings messages, state, policy, limits
+    and middleware, whatever the agent's are; or `calls` bring both. `thread_id` is random if not said (IN-13).
+
+    `confirm` asks a person about one call, or one interrupt that asks for approval, at a time. `on_interrupt` answers
+    the other interrupts, one at a time, and all of them where there is no `confirm`; those that have expired are given
+    up (INT-8). Without these functions, or when they give None, the turn ends as `waiting`, and `approve`, `deny`,
+    `resume` and `set_output` take the answers. `keep` and `progress` are those of `Calls.answer`.
+
+    `context`, `forwarded_props` and `tools` (a part of the toolset) go into every input; change them in `options`.
+    `max_rounds`: runs in one turn, at most. `interval`: seconds between two updates of a run, at least.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        toolset: Toolset | None = None,
+        *,
+        reducer: Reducer | None = None,
+        calls: Calls | None = None,
+        thread_id: str | None = None,
+        confirm: Confirm | None = None,
+        on_interrupt: OnInterrupt | None = None,
+        keep: Callable[[], Awaitable[object]] | None = None,
+        progress: Callable[[str, Any], Awaitable[object]] | None = None,
+        context: Iterable[Context | Mapping[str, Any]] = (),
+        forwarded_props: NotNull | UnsetType = UNSET,
+        tools: Toolset | None = None,
+        max_rounds: int = 10,
+        interval: float = 1 / 30,
+    ) -> None:
+        check_interval(interval)
+        if max_rounds < 1:
+            raise ValueError(f"max_rounds is {max_rounds}, but a turn takes at least one run")
+        if calls is None:
+            calls = Calls(Reducer() if reducer is None else reducer, Toolset() if toolset is None else toolset)
+        elif toolset is not None or reducer is not None:
+            raise ValueError("calls bring their own toolset and reducer: give either calls or these")
+        self.options: dict[str, Any] = {"context": tuple(context), "forwarded_props": forwarded_props, "tools": tools}
+        """What goes into every input: what `Calls.next_input` takes."""
+        self.stopped = False
+        """Whether the latest turn was stopped here. The status is then that of a run cut off, `truncated`, or that of
+        the last whole run."""
+        self.error: Exception | None = None
+        """What the latest turn raised."""
+        self._news = News()
+        self._rounds = Rounds(
+            agent,
+            calls,
+            thread_id or calls.reducer.run.thread_id or str(uuid4()),
+            self.options,
+            confirm=confirm,
+            on_interrupt=on_interrupt,
+            keep=keep,
+            progress=progress,
+            max_rounds=max_rounds,
+            interval=interval,
+            tell=self._news.tell,
+        )
+        self._turn: Turn | None = None
+        self._tasks: TaskGroup | None = None
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    @property
+    def calls(self) -> Calls:
+        """The tool calls of the thread."""
+        return self._rounds.calls
+
+    @property
+    def reducer(self) -> Reducer:
+        """The reducer of the thread; another one after a refusal."""
+        return self._rounds.reducer
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, frozen."""
+        return self.reducer.messages
+
+    @property
+    def state(self) -> Any:
+        """The state of the thread, a plain JSON value that is never changed in place."""
+        return self.reducer.state
+
+    @property
+    def status(self) -> Status:
+        """Where the latest run stands; see `stopped` as well."""
+        return self.reducer.status
+
+    @property
+    def run(self) -> Run:
+        """The latest run."""
+        return self.reducer.run
+
+    @property
+    def thread_id(self) -> str:
+        """The thread's id, as it is sent."""
+        return self._rounds.thread_id
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all runs so far."""
+        return self._rounds.usage
+
+    @property
+    def warnings(self) -> tuple[ProtocolWarning, ...]:
+        """What deviated in what was sent and in the runs so far."""
+        return (*self._rounds.log, *self.calls.warnings, *self.reducer.warnings)
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn that is going on."""
+        return self._turn
+
+    def waiting(self) -> Waits:
+        """Who has to act on the latest run, and on what."""
+        return self.calls.waiting()
+
+    def updates(self) -> Updates:
+        """A reader of all turns, until the block is left. It raises nothing: a turn's error is in `error`."""
+        return Updates(self, self._news, None, 0)
+
+    # --- what the user does ---------------------------------------------------------------------------------------
+
+    def send(self, content: Content, *, abandon: bool = False) -> Turn:
+        """The user says something: text, content parts (structs or wire dicts), or a whole user message.
+
+        Raises `Waiting` while a turn is going on or somebody has to act on the last run. With `abandon` the user goes
+        on all the same: what is going on is stopped, open interrupts are given up, and unanswered calls get an answer
+        that says so. Raises `ProtocolError` for malformed content.
+        """
+        message = self._message(content)
+        since, going = self.reducer.version, self._turn
+        if not abandon:
+            self._check_free()
+        elif going is not None:
+            going.cancel()
+            return self._start(since, message=message, after=going)
+        self._check_entered()
+        if abandon:
+            self._rounds.abandon()
+        self._rounds.say(message)
+        return self._start(since, forced=True)
+
+    def retry(self) -> Turn:
+        """Send the thread once more, as a new run (IN-8), after one that failed, broke off or was stopped. What came of
+        that one stays; its calls are answered, unexecuted (OPEN-17). Raises `Waiting` as `send` does.
+        """
+        self._check_free()
+        return self._start(self.reducer.version, forced=True)
+
+    def go_on(self) -> Turn:
+        """Do what is left to do, say in a restored conversation: ask, run what may run, send what no run has taken up.
+
+        Raises `Waiting` while a turn is going on.
+        """
+        self._check_idle()
+        return self._start(self.reducer.version, forced=self._rounds.owed and self._rounds.is_free)
+
+    def stop(self) -> bool:
+        """Stop what is going on: the run in flight, the tools that run, the question that is asked. What came is kept;
+        answers that come later are recorded, and sent with what the user does next. False when nothing is going on.
+        """
+        if self._turn is None:
+            return False
+        self.stopped = True
+        self._turn.cancel()
+        return True
+
+    # --- answers by hand ------------------------------------------------------------------------------------------
+
+    def approve(self, id: str, edited_args: dict[str, Any] | None = None, reason: str | None = None) -> Turn | None:
+        """A person lets a call run (`Calls.approve`). Gives the turn that this starts: none when one is going on (which
+        takes it up), others wait, or the conversation was stopped.
+        """
+        self.calls.approve(id, edited_args, reason)
+        return self._decided()
+
+    def deny(self, id: str, reason: str | None = None) -> Turn | None:
+        """A person does not let a call run (`Calls.deny`). Gives a turn as `approve` does."""
+        self.calls.deny(id, reason)
+        return self._decided()
+
+    def resume(self, answers: Answers) -> Turn | None:
+        """Answer the open interrupts (`Calls.resume`). Gives a turn as `approve` does."""
+        self.calls.resume(answers)
+        return self._decided()
+
+    def set_output(self, id: str, output: Any, *, error: str | None = None) -> Turn | None:
+        """Answer a call by hand (`Calls.set_output`), also one of a run that was stopped meanwhile. Gives a turn as
+        `approve` does.
+        """
+        if self.stopped and self.status == "truncated" and id in self.run.calls_without_result:
+            self._set_late(id, output, error)
+        else:
+            self.calls.set_output(id, output, error=error)
+        return self._decided()
+
+    # --- the block ------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Conversation:
+        if self._tasks is not None:
+            raise RuntimeError("a conversation can be entered once; restore its checkpoint to go on with it")
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._tasks is not None
+        self.stop()
+        self._tasks.cancel_scope.cancel()
+        try:
+            # Told of no exception: it would wrap the block's own in a group.
+            await self._tasks.__aexit__(None, None, None)
+        finally:
+            self._news.close()
+
+    # --- keeping --------------------------------------------------------------------------------------------------
+
+    def checkpoint(self, since: int | None = None) -> bytes:
+        """Everything as bytes, at any point: in the middle of a run, of an approval, of a tool. `since`, a version of
+        the reducer at an earlier checkpoint, makes it an increment.
+        """
+        rounds = self._rounds
+        return msgspec.msgpack.encode(
+            _Saved(
+                format=_FORMAT,
+                calls=self.calls.checkpoint(since),
+                thread_id=rounds.thread_id,
+                stopped=self.stopped,
+                owed=rounds.owed,
+                usage=rounds.usage,
+                answers=encode(list(rounds.answers.values())),
+            )
+        )
+
+    @classmethod
+    def restore(
+        cls,
+        data: bytes,
+        agent: Agent,
+        toolset: Toolset | None = None,
+        *increments: bytes,
+        calls_options: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Conversation:
+        """The conversation of a checkpoint and the increments made after it, to be entered.
+
+        `calls_options` are those of `Calls.restore`, `options` those of a new conversation. A run that was going on is
+        truncated. `go_on` does what was left to do, `retry` runs again. Raises `AGUIError` for what is no checkpoint.
+        """
+        whole, *rest = (_read(part) for part in (data, *increments))
+        last = rest[-1] if rest else whole
+        tools = Toolset() if toolset is None else toolset
+        calls = Calls.restore(whole.calls, tools, *(part.calls for part in rest), **(calls_options or {}))
+        calls.reducer.end()
+        chat = cls(agent, calls=calls, thread_id=last.thread_id, **options)
+        chat.stopped = last.stopped
+        rounds = chat._rounds
+        rounds.usage, rounds.owed, rounds.answers = last.usage, last.owed, _read_answers(last.answers)
+        return chat
+
+    # --- turns ----------------------------------------------------------------------------------------------------
+
+    def _check_entered(self) -> None:
+        if self._tasks is None or self._news.closed:
+            raise RuntimeError("a conversation goes on inside its block: async with Conversation(...) as chat")
+
+    def _check_idle(self) -> None:
+        if self._turn is not None:
+            raise Waiting("a turn is going on; wait for its end, stop() it, or send with abandon=True", who="agent")
+
+    def _check_free(self) -> None:
+        """Raise `Waiting` unless the user may go on."""
+        if not self._rounds.is_free:
+            waits = self.waiting()
+            calls = (*waits.application, *waits.approver)
+            about = [f"{noun} {', '.join(map(repr, ids))}" for noun, ids in _kinds(calls, waits.interrupts)]
+            raise Waiting(
+                f"{' and '.join(about)} wait for the {waits.who}; answer, or send with abandon=True [FT-5, INT-6]",
+                who=waits.who,
+                calls=calls,
+                interrupts=waits.interrupts,
+            )
+        self._check_idle()
+
+    def _message(self, content: Content) -> UserMessage:
+        if isinstance(content, UserMessage):
+            validate(content)
+            return content
+        if not isinstance(content, str):
+            content = [part if isinstance(part, Mapping) else to_wire(part) for part in content]
+        wire = {"id": str(uuid4()), "role": "user", "content": content}
+        message: UserMessage | None = enforced(UserMessage, wire, self._rounds.log)
+        assert message is not None
+        return message
+
+    def _start(
+        self, since: int, *, forced: bool = False, message: UserMessage | None = None, after: Turn | None = None
+    ) -> Turn:
+        """A turn, whose updates count from version `since`. It begins with a `message`, once the one before is over."""
+        self._check_entered()
+        assert self._tasks is not None
+        self.stopped, self.error = False, None
+        turn = self._turn = Turn(self, self._news, since)
+        self._tasks.start_soon(self._play, turn, forced, message, after)
+        self._news.tell()
+        return turn
+
+    async def _play(self, turn: Turn, forced: bool, message: UserMessage | None, after: Turn | None) -> None:
+        """The task of a turn. What goes wrong is the turn's `error`, and ends nothing else."""
+        try:
+            with turn.scope:
+                if after is not None and message is not None:
+                    # Whatever happens meanwhile, what the user said is not lost.
+                    with anyio.CancelScope(shield=True):
+                        await after.wait_quietly()
+                    self._rounds.abandon()
+                    self._rounds.say(message)
+                    forced = True
+                turn.ending = await self._rounds.play(forced=forced)
+            if turn.scope.cancelled_caught:
+                turn.ending = "stopped"
+        except Exception as error:
+            turn.error = error
+        except BaseException:
+            turn.ending = "stopped"
+            raise
+        finally:
+            if self._turn is turn:
+                self._turn, self.error = None, turn.error
+            turn.end()
+
+    def _decided(self) -> Turn | None:
+        """Something was answered by hand: go on, if that is possible now."""
+        rounds = self._rounds
+        rounds.decisions += 1
+        self._news.tell()
+        if self._turn is not None or self.stopped or self._tasks is None or self._news.closed:
+            return None
+        approved = any(self.calls.state(id) == "approval-responded" for id in self.waiting().application)
+        return self._start(self.reducer.version) if approved or (rounds.is_free and rounds.is_due) else None
+
+    def _set_late(self, id: str, output: Any, error: str | None) -> None:
+        """An answer to a call of a stopped run: nobody else would record it (FT-7)."""
+        call = self.reducer.tool_calls[id]
+        if call.result is not None or not call.complete:
+            why = "is answered already" if call.result else "was cut off, so nobody can have run it"
+            raise ApprovalError(f"tool call {id!r} {why}; the answer was refused")
+        outcome = outcome_of_result(call.name, output)
+        if error is not None:
+            outcome = msgspec.structs.replace(outcome, kind="error", error=error or "failed")
+        self._rounds.add_answer(id, outcome)
+
+
+def _kinds(*ids: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(noun, some) for noun, some in zip(("tool calls", "interrupts"), ids, strict=True) if some]
+
+
+def _read(data: bytes) -> _Saved:
+    try:
+        saved = msgspec.msgpack.decode(data, type=_Saved)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise DecodeError(f"this is no checkpoint of a conversation: {error}", rule="CHECKPOINT") from None
+    if saved.format != _FORMAT:
+        raise DecodeError(f"the checkpoint has format {saved.format}, which is not known here", rule="CHECKPOINT")
+    return saved
+
+
+def _read_answers(data: bytes) -> dict[str, ResumeEntry]:
+    try:
+        entries = msgspec.json.decode(data, type=list[ResumeEntry])
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise DecodeError(f"this is no checkpoint of a conversation: {error}", rule="CHECKPOINT") from None
+    return {entry.interrupt_id: entry for entry in entries}

@@ -1,0 +1,170 @@
+"""One turn of a conversation, from what the user said until nobody but the user has to act, and reading it.
+
+A turn runs in a task of its conversation's block; it goes on whether or not anybody reads. Readers get merged updates,
+at their own pace, and cost nothing while they do not read.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, TypeAlias
+
+from anyio import CancelScope, Event, ResourceGuard
+from anyio.lowlevel import checkpoint
+
+from agui_core.reducer import Reducer
+from agui_core.stream.update import Mark, Update
+from agui_core.tools.calls import Ending as CallsEnding
+
+__all__ = ["ChatUpdate", "Ending", "News", "Turn", "Updates"]
+
+Ending: TypeAlias = CallsEnding | Literal["stopped"]
+"""Why a turn ended: `done`, the user may go on; `waiting`, the application or a person has to act; `broken`, the run
+failed, was cancelled, cut off or refused; `rounds`, the cap on runs; `repeated`, the agent asked the same again and got
+the same answer; `stopped`, by `Conversation.stop` or by leaving the block."""
+
+
+class Chat(Protocol):
+    """What a reader sees of a conversation."""
+
+    stopped: bool
+
+    @property
+    def reducer(self) -> Reducer: ...
+
+
+class News:
+    """Wakes the readers of a conversation."""
+
+    __slots__ = ("_event", "closed", "serial")
+
+    def __init__(self) -> None:
+        self.serial = 0
+        """Grows whenever there is something new to look at."""
+        self.closed = False
+        """Nothing more will come."""
+        self._event: Event | None = None
+
+    def tell(self) -> None:
+        """There is something new."""
+        self.serial += 1
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the readers look again."""
+        if self._event is not None:
+            self._event.set()
+            self._event = None
+
+    def close(self) -> None:
+        """This was the last."""
+        self.closed = True
+        self.wake()
+
+    async def wait(self) -> None:
+        """Wait for something new."""
+        if self._event is None:
+            self._event = Event()
+        await self._event.wait()
+
+
+class Turn:
+    """One turn. `async for update in turn` shows it from its beginning; `await turn.wait()` waits for its end."""
+
+    def __init__(self, chat: Chat, news: News, since: int) -> None:
+        self.ending: Ending | None = None
+        """Why it ended; None before that, and when it ended with an `error`."""
+        self.error: Exception | None = None
+        """What the agent's connection, the refusal of its stream, or one of the application's functions raised."""
+        self.scope = CancelScope()
+        self.last: int | None = None
+        """The serial of its last news; None before its end."""
+        self._chat = chat
+        self._news = news
+        self._since = since
+        self._over = Event()
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.last is not None
+
+    async def wait(self) -> Ending:
+        """Wait for the end. Raises `error` when there is one."""
+        await self._over.wait()
+        if self.error is not None:
+            raise self.error
+        assert self.ending is not None
+        return self.ending
+
+    def __aiter__(self) -> Updates:
+        """A new reader. After the last update it raises `error`, if there is one. Any number may read; leaving the loop
+        does not stop the turn.
+        """
+        return Updates(self._chat, self._news, self, self._since)
+
+    async def wait_quietly(self) -> None:
+        """Wait for the end, whatever it is."""
+        await self._over.wait()
+
+    def cancel(self) -> None:
+        """Stop it."""
+        self.scope.cancel()
+
+    def end(self) -> None:
+        """It is over."""
+        self.last = self._news.serial
+        self._news.wake()
+        self._over.set()
+
+
+class ChatUpdate(Update):
+    """An update, and whether the run was stopped here."""
+
+    __slots__ = ("stopped",)
+
+    def __init__(self, mark: Mark, stopped: bool) -> None:
+        super().__init__(mark)
+        self.stopped = stopped
+        """The user stopped it: then a run that is `truncated` is no fault of the agent."""
+
+
+class Updates:
+    """A reader of one turn, or of a whole conversation until its block is left."""
+
+    __slots__ = ("_chat", "_guard", "_mark", "_news", "_raised", "_seen", "_turn")
+
+    def __init__(self, chat: Chat, news: News, turn: Turn | None, since: int) -> None:
+        self._chat = chat
+        self._news = news
+        self._turn = turn
+        self._mark = Mark(chat.reducer, since)
+        self._guard = ResourceGuard("iterating over")
+        self._seen = -1
+        self._raised = False
+
+    def __aiter__(self) -> Updates:
+        return self
+
+    async def __anext__(self) -> ChatUpdate:
+        with self._guard:
+            await checkpoint()
+            last = self._last()
+            while last is None and self._seen == self._news.serial:
+                await self._news.wait()
+                last = self._last()
+            if last is not None and self._seen >= last:
+                raise self._end()
+            self._seen = self._news.serial
+            self._mark.reducer = self._chat.reducer
+            return ChatUpdate(self._mark, self._chat.stopped)
+
+    def _last(self) -> int | None:
+        """The serial of the last news, once that is known."""
+        if self._turn is not None:
+            return self._turn.last
+        return self._news.serial if self._news.closed else None
+
+    def _end(self) -> BaseException:
+        error = None if self._turn is None or self._raised else self._turn.error
+        self._raised = True
+        return error or StopAsyncIteration()

@@ -1,0 +1,99 @@
+"""Agents that follow a script, and the events they say, for the tests of conversations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import anyio
+
+import agui_core as agui
+
+__all__ = ["Script", "ask", "call", "finish", "interrupted", "run", "say", "settle", "texts", "tool_contents"]
+
+Wire = dict[str, Any]
+Step = Wire | Exception | Callable[[], Awaitable[object]]
+"""An event to send, an exception to raise, or something to await."""
+
+
+class Script:
+    """An agent. Each run takes the next list of steps; RUN_STARTED and a plain end are put around it, unless the list
+    says these itself. What it was sent is in `inputs`; what it is in the middle of is counted in `active`.
+    """
+
+    def __init__(self, *runs: list[Step]) -> None:
+        self.runs = list(runs)
+        self.inputs: list[agui.RunAgentInput] = []
+        self.active = 0
+
+    def run(self, run_input: agui.RunAgentInput) -> AsyncIterator[Any]:
+        self.inputs.append(run_input)
+        return self._play(run_input, self.runs.pop(0))
+
+    async def _play(self, run_input: agui.RunAgentInput, steps: list[Step]) -> AsyncIterator[Any]:
+        ids = {"threadId": run_input.thread_id, "runId": run_input.run_id}
+        types = [step["type"] if isinstance(step, dict) else "" for step in steps]
+        self.active += 1
+        try:
+            if types[:1] != ["RUN_ERROR"]:
+                yield {"type": "RUN_STARTED", **ids}
+            for step in steps:
+                if isinstance(step, Exception):
+                    raise step
+                if callable(step):
+                    await step()
+                else:
+                    yield {**step, **ids} if step["type"] == "RUN_FINISHED" else step
+            if not {"RUN_ERROR", "RUN_FINISHED"} & set(types):
+                yield {"type": "RUN_FINISHED", **ids}
+        finally:
+            self.active -= 1
+
+
+def run(*groups: Step | list[Step]) -> list[Step]:
+    return [step for group in groups for step in (group if isinstance(group, list) else [group])]
+
+
+def say(text: str, id: str = "m") -> list[Step]:
+    return [
+        {"type": "TEXT_MESSAGE_START", "messageId": id},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text},
+        {"type": "TEXT_MESSAGE_END", "messageId": id},
+    ]
+
+
+def call(id: str, name: str, arguments: str = "{}") -> list[Step]:
+    return [
+        {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments},
+        {"type": "TOOL_CALL_END", "toolCallId": id},
+    ]
+
+
+def finish(**fields: Any) -> Wire:
+    return {"type": "RUN_FINISHED", **fields}
+
+
+def interrupted(*interrupts: Wire) -> Wire:
+    return finish(outcome={"type": "interrupt", "interrupts": list(interrupts)})
+
+
+def ask(id: str, **fields: Any) -> Wire:
+    return {"id": id, "reason": "input_required", **fields}
+
+
+def texts(chat: agui.Conversation) -> list[tuple[str, Any]]:
+    """Who said what."""
+    return [(message.role, getattr(message, "content", None)) for message in chat.messages]
+
+
+def tool_contents(run_input: agui.RunAgentInput) -> dict[str, Any]:
+    """What the calls were answered, as it was sent."""
+    return {message.tool_call_id: message.content for message in run_input.messages if message.role == "tool"}
+
+
+async def settle(reached: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    with anyio.fail_after(5):
+        while not reached():
+            await anyio.lowlevel.checkpoint()
