@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 
 import agui_core as agui
 
-__all__ = ["Script", "ask", "call", "finish", "interrupted", "run", "say", "settle", "texts", "tool_contents"]
+__all__ = [
+    "Script",
+    "ask",
+    "call",
+    "chatting",
+    "finish",
+    "interrupted",
+    "read",
+    "run",
+    "say",
+    "settle",
+    "texts",
+    "tool_contents",
+    "tools",
+]
 
 Wire = dict[str, Any]
 Step = Wire | Exception | Callable[[], Awaitable[object]]
@@ -97,3 +112,40 @@ async def settle(reached: Callable[[], object]) -> None:
     with anyio.fail_after(5):
         while not reached():
             await anyio.lowlevel.checkpoint()
+
+
+async def read(turn: agui.stream.Turn) -> tuple[list[str], Exception | None]:
+    """The status at each update of a turn, and what it raised."""
+    statuses: list[str] = []
+    try:
+        async for update in turn:
+            statuses += [update.status]
+    except Exception as error:
+        return statuses, error
+    return statuses, None
+
+
+tools = agui.Toolset()
+
+
+@tools.tool
+async def look_up(word: str = "x") -> str:
+    "Look something up."
+    return f"about {word}"
+
+
+@tools.tool(effects=True)
+async def delete(path: str = "/") -> str:
+    "Delete something."
+    return f"deleted {path}"
+
+
+tools.add({"name": "show", "description": "Show something on the screen."}, effects=False)
+
+
+@asynccontextmanager
+async def chatting(*runs: Any, **options: Any) -> AsyncIterator[tuple[agui.Conversation, Script]]:
+    agent = Script(*runs)
+    async with agui.Conversation(agent, tools, thread_id="t", interval=0, **options) as chat:
+        yield chat, agent
+    assert agent.active == 0
