@@ -325,11 +325,12 @@ class Conversation:
         last = rest[-1] if rest else whole
         tools = Toolset() if toolset is None else toolset
         calls = Calls.restore(whole.calls, tools, *(part.calls for part in rest), **(calls_options or {}))
+        begun = calls.reducer.status == "running"
         calls.reducer.end()
         chat = cls(agent, calls=calls, thread_id=last.thread_id, **options)
         chat.stopped = last.stopped
         rounds = chat._rounds
-        rounds.usage, rounds.owed, rounds.answers = last.usage, last.owed, _read_answers(last.answers)
+        rounds.usage, rounds.owed, rounds.answers = last.usage, last.owed and not begun, _read_answers(last.answers)
         return chat
 
     # --- turns ----------------------------------------------------------------------------------------------------
