@@ -27,6 +27,8 @@ _STEP = 0.02
 """Seconds between two events of a recording without timestamps."""
 _LONGEST = 30.0
 """Seconds that a pause lasts, at most: clocks that jump would hold everything up."""
+_AGES = 10**15
+"""Milliseconds that count as no end at all; a timestamp may be an integer of any size."""
 _THREADS = 1000
 """Of how many threads it is known which run comes next."""
 
@@ -49,7 +51,7 @@ _head_of = msgspec.json.Decoder(_Head).decode
 def _events(source: Source, speed: float, rate: float | None) -> Iterable[_Event]:
     """The events of a source and when they are due. What is no event has its place among them all the same."""
     decoder = source.decoder()
-    last: float | None = None
+    last: int | None = None
     for payload in _payloads(source, decoder):
         try:
             head = _head_of(payload)
@@ -64,8 +66,8 @@ def _events(source: Source, speed: float, rate: float | None) -> Iterable[_Event
             pause = _STEP / speed
         else:
             # EVT-3: a timestamp earlier than the one before is due at once. Between two runs people were thinking.
-            since = 0.0 if last is None or head.type == "RUN_STARTED" else max(0.0, (stamp - last) / 1000)
-            pause = min(since / speed, _LONGEST)
+            since = 0 if last is None or head.type == "RUN_STARTED" else max(0, stamp - last)
+            pause = min(min(since, _AGES) / 1000 / speed, _LONGEST)
         last = last if stamp is None else stamp
         yield _Event(payload, pause, head.type if isinstance(head.type, str) else "")
 
