@@ -1,0 +1,138 @@
+"""A conversation written line by line while it grows: what was written stays, and what comes is appended.
+
+For any output, a terminal or a pipe. Where two things grow at the same time, each piece says what it goes on with.
+Everything from the wire passes `safe`, and text is indented under its heading, so that no message can pretend to be
+another. A picture costs what changed, and a pointer per message.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from agui_core.cli.safe import pretty, safe_block, safe_line
+from agui_core.cli.terminal import Style
+from agui_core.protocol import messages as m
+from agui_core.protocol.base import UNSET
+from agui_core.protocol.content import TextPart
+from agui_core.reducer.reducer import Reducer
+from agui_core.wire import to_wire
+
+__all__ = ["LiveText"]
+
+_INDENT = "  "
+
+
+class LiveText:
+    """Writes to standard output. `echo`: write what the user said as well."""
+
+    def __init__(self, style: Style, *, echo: bool) -> None:
+        self._style = style
+        self._echo = echo
+        self._since = 0
+        self._shown: dict[tuple[str, ...], str] = {}
+        """What is written, by thing."""
+        self._open: tuple[str, ...] | None = None
+        """The thing whose line has no end yet."""
+        self._activities: dict[str, None] = {}
+
+    def draw(self, reducer: Reducer) -> None:
+        """Write what is new."""
+        changes = reducer.changes(self._since)
+        if not changes:
+            return
+        self._since = changes.version
+        calls = reducer.tool_calls
+        ids = {*changes.changed, *changes.added, *(calls[id].message_id for id in changes.calls if id in calls)}
+        for message in reducer.messages:
+            if changes.reset or message.id in ids:
+                self._message(reducer, message)
+        sys.stdout.flush()
+
+    def settle(self, reducer: Reducer) -> None:
+        """Write what is new, and all that waited; the last line is ended."""
+        self.draw(reducer)
+        for message in reducer.messages:
+            if message.id in self._activities and isinstance(message, m.ActivityMessage):
+                heading = f"activity {safe_line(message.activity_type)}"
+                self._write(("activity", message.id), heading, pretty(message.content))
+        self._activities = {}
+        self.end_line()
+        sys.stdout.flush()
+
+    def say(self, text: str = "", look: str | None = None) -> None:
+        """A line of our own, which is safe already."""
+        self.end_line()
+        print(self._style(look, text) if look else text, flush=True)
+
+    def block(self, text: str) -> None:
+        """Text from the wire, inert and indented."""
+        self.end_line()
+        print("\n".join(f"{_INDENT}{line}" for line in safe_block(text).split("\n")), flush=True)
+
+    def end_line(self) -> None:
+        """End a line that was left open."""
+        if self._open is not None:
+            sys.stdout.write("\n")
+            self._open = None
+
+    def _message(self, reducer: Reducer, message: m.Message) -> None:
+        match message:
+            case m.AssistantMessage():
+                self._write(("text", message.id), _who(message), _text(message.content))
+                for call in message.tool_calls or ():
+                    self._call(reducer, call)
+            case m.ReasoningMessage():
+                self._write(("text", message.id), "reasoning", message.content, "dim")
+            case m.ToolMessage():
+                self._result(reducer, message)
+            case m.ActivityMessage():
+                self._activities[message.id] = None  # it may change often, so it is written when things settle
+            case m.UserMessage() if not self._echo:
+                return
+            case _:
+                self._write(("text", message.id), _who(message), _text(message.content))
+
+    def _call(self, reducer: Reducer, call: m.ToolCall) -> None:
+        heading = f"call {safe_line(call.function.name) or '(no name)'} ({safe_line(call.id)})"
+        view = reducer.tool_calls[call.id]
+        self._write(("call", call.id), heading, call.function.arguments or ("{}" if view.complete else ""))
+        if view.complete and not view.valid:
+            self._write(("broken", call.id), f"broken arguments of {safe_line(call.id)}", str(view.error), "red")
+
+    def _result(self, reducer: Reducer, message: m.ToolMessage) -> None:
+        call = reducer.tool_calls.get(message.tool_call_id)
+        about = f"{safe_line(call.name if call else '?')} ({safe_line(message.tool_call_id)})"
+        key = ("result", message.id, message.tool_call_id)
+        if message.error is UNSET:
+            self._write(key, f"result of {about}", _text(message.content))
+        else:
+            self._write(key, f"{about} failed", f"{message.error}\n{_text(message.content)}", "red")
+
+    def _write(self, key: tuple[str, ...], heading: str, text: str, look: str | None = None) -> None:
+        """Write what of a text is not written yet, under its heading where that does not stand above it already."""
+        shown = self._shown.get(key, "")
+        if text == shown:
+            return
+        self._shown[key] = text
+        is_more = text.startswith(shown)
+        piece = safe_block(text[len(shown) :] if is_more else text).replace("\n", f"\n{_INDENT}")
+        if not is_more or self._open != key:
+            self.end_line()
+            mark = "" if not shown else " …" if is_more else " (changed)"
+            sys.stdout.write(f"{self._style('bold', heading)}{mark}\n{_INDENT}")
+            self._open = key
+        sys.stdout.write(self._style(look, piece) if look else piece)
+
+
+def _who(message: m.Message) -> str:
+    name = getattr(message, "name", UNSET)
+    return message.role if name is UNSET else f"{message.role} {safe_line(name)}"
+
+
+def _text(content: Any) -> str:
+    if content is UNSET:
+        return ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.text if isinstance(part, TextPart) else pretty(to_wire(part)) for part in content)
