@@ -292,6 +292,8 @@ class Conversation:
     def checkpoint(self, since: int | None = None) -> bytes:
         """Everything as bytes, at any point: in the middle of a run, of an approval, of a tool. `since`, a version of
         the reducer at an earlier checkpoint, makes it an increment.
+
+        Raises `AGUIError` for another `since`, also when a run failed or was refused since: then make a whole one.
         """
         rounds = self._rounds
         return msgspec.msgpack.encode(
