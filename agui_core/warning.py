@@ -48,11 +48,11 @@ class WarningLog:
     `listener` is called with each single occurrence, also the repeated ones.
     """
 
-    __slots__ = ("_entries", "_limit", "_listener", "dropped")
+    __slots__ = ("_entries", "_limit", "dropped", "listener")
 
     def __init__(self, limit: int = 1_000, listener: Callable[[ProtocolWarning], object] | None = None) -> None:
         self._limit = limit
-        self._listener = listener
+        self.listener = listener
         self._entries: dict[tuple[str, str | None, str, bool], _Entry] = {}
         self.dropped = 0
 
@@ -83,9 +83,9 @@ class WarningLog:
         # What is kept is bounded, whatever a producer puts into names.
         message, path = message[:_LONGEST], path[:_LONGEST]
         type = None if type is None else type[:_LONGEST]
-        if self._listener is not None:
+        if self.listener is not None:
             for index in indexes:
-                self._listener(
+                self.listener(
                     ProtocolWarning(rule=rule, message=message, index=index, type=type, path=path, refused=refused)
                 )
         key = (rule, type, path, refused)

@@ -43,6 +43,8 @@ class _Growing(msgspec.Struct, eq=False):
     """The version at which it was first seen, 0 before the first settling."""
     stamp: int = 0
     """The version at which it was last seen to have changed."""
+    owns_metadata: bool = False
+    """Whether nobody else has seen the metadata, so that it may be changed in place."""
     counted: int = 0
     """The characters of its text that the conversation has counted."""
 
@@ -61,8 +63,14 @@ class _Growing(msgspec.Struct, eq=False):
             self.text = text
 
     def merge_metadata(self, metadata: dict[str, Any]) -> None:
-        """META-2: key by key, the last one wins, no recursion; what was handed out is not changed."""
-        self.metadata = dict(metadata) if self.metadata is UNSET else {**self.metadata, **metadata}
+        """META-2: key by key, the last one wins, no recursion. What was handed out is copied first, once."""
+        if self.metadata is UNSET:
+            self.metadata = dict(metadata)
+        elif self.owns_metadata:
+            self.metadata.update(metadata)
+        else:
+            self.metadata = {**self.metadata, **metadata}
+        self.owns_metadata = True
 
 
 class CallEntry(_Growing, eq=False, kw_only=True):
@@ -96,10 +104,12 @@ class CallEntry(_Growing, eq=False, kw_only=True):
 
     def copy(self, holder: MessageEntry) -> CallEntry:
         """The same call in the copy of its message, settled."""
+        self.owns_metadata = False
         return replace(self, holder=holder, pieces=[], reading=None)
 
     def build(self) -> ToolCall:
         """The frozen call as of the last settling."""
+        self.owns_metadata = False
         call = self.call = ToolCall(
             id=self.id,
             type="function",
@@ -118,7 +128,7 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
     """Gives the fields that `build` does not set."""
     message: Message | None
     """The frozen message, None while it is stale."""
-    parts: tuple[ContentPart, ...] | None = None
+    parts: list[ContentPart] | None = None
     document: Document | None = None
     """The content of an activity."""
     calls: list[CallEntry] | None = None
@@ -141,7 +151,7 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
         if text is not None:
             entry.counted = len(text)
         elif type(content) is tuple:
-            entry.parts = content
+            entry.parts = list(content)
         elif isinstance(message, ActivityMessage):
             entry.document = Document(message.content, limits)
         if isinstance(message, AssistantMessage) and message.tool_calls is not UNSET:
@@ -177,10 +187,11 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
     def build(self) -> Message:
         """The frozen message as of the last settling; costs what changed, plus one pointer per sibling call."""
         content: Any
+        self.owns_metadata = False
         if self.document is not None:
             content = self.document.value
         elif self.parts is not None:
-            content = self.parts if self.text is None else (*self.parts, TextPart(text=self.text))
+            content = tuple(self.parts) if self.text is None else (*self.parts, TextPart(text=self.text))
         else:
             content = UNSET if self.text is None else self.text
         if self.calls is None:
@@ -195,6 +206,8 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
         """The same message, settled, for another conversation."""
         document = None if self.document is None else self.document.copy()
         twin: MessageEntry = replace(self, pieces=[], document=document, calls=None, number=-1, rank=0, tail=None)
+        twin.owns_metadata = self.owns_metadata = False
+        twin.parts = None if self.parts is None else list(self.parts)
         if self.calls is not None:
             twin.calls = [call.copy(twin) for call in self.calls]
         return twin
@@ -202,7 +215,7 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
     def settle_part(self) -> None:
         """End the text part that grows, so that another one can begin behind it. The conversation is settled."""
         if self.parts is not None and self.text is not None:
-            self.parts = (*self.parts, TextPart(text=self.text))
+            self.parts.append(TextPart(text=self.text))
             self.text = None
             self.counted = 0
 

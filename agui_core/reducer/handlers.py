@@ -126,6 +126,7 @@ def _call_start(reducer: Reducer, event: e.ToolCallStartEvent, item: Open) -> No
             reducer._warn("TOOL-6", event, f"tool call {quoted(call.id)} stays in message {quoted(call.holder.id)}")
         conversation.touch(call)
     item.entry = call
+    reducer._run_changes = True  # one more call is pending
     if event.metadata is not UNSET:
         call.merge_metadata(event.metadata)
     reducer._heat(item)
@@ -153,6 +154,10 @@ def _call_holder(reducer: Reducer, event: e.ToolCallStartEvent) -> MessageEntry:
         held = conversation.index.get(id)
     if held is not None:
         reducer._warn("OPEN-4", event, f"a message {quoted(id)} is held already; the call gets a second one")
+    # TOOL-14, SUB-12: whose call it is made for, is whose message it is, for all that name it later in this run. Only
+    # who holds the messages knows that it is made here; a conformer lets pass what disagrees with it.
+    if event.subagent_run_id is not UNSET:
+        reducer._gate.sequence.message_owners.setdefault(id, event.subagent_run_id)
     return conversation.append(m.AssistantMessage(id=id, subagent_run_id=event.subagent_run_id))
 
 
@@ -193,6 +198,7 @@ def _call_result(reducer: Reducer, event: e.ToolCallResultEvent, item: None) -> 
         reducer._warn(
             "EVT-7", event, f"its messageId {quoted(held.id)} is that of a {held.role} message; both are kept"
         )
+    reducer._run_changes = True
     reducer._conversation.place_result(
         m.ToolMessage(
             id=event.message_id,
@@ -238,6 +244,10 @@ def _prepare_state_delta(reducer: Reducer, event: e.StateDeltaEvent) -> None:
         reducer._prepared = error
 
 
+def _reason(error: PatchError) -> str:
+    return str(error).removesuffix(" [PATCH-5]")
+
+
 def _state_snapshot(reducer: Reducer, event: e.StateSnapshotEvent, item: None) -> None:
     reducer._state_changed()
 
@@ -245,7 +255,7 @@ def _state_snapshot(reducer: Reducer, event: e.StateSnapshotEvent, item: None) -
 def _state_delta(reducer: Reducer, event: e.StateDeltaEvent, item: None) -> None:
     error = reducer._prepared
     if isinstance(error, PatchError):
-        reducer._warn("PATCH-5", event, f"the state patch does not apply and is skipped: {error}")
+        reducer._warn("PATCH-5", event, f"the state patch does not apply and is skipped: {_reason(error)}")
     else:
         reducer._state_changed()
 
@@ -362,7 +372,9 @@ def _activity_delta(reducer: Reducer, event: e.ActivityDeltaEvent, item: None) -
     error = reducer._prepared
     if isinstance(error, PatchError):
         reducer._warn(
-            "PATCH-5", event, f"the patch of activity {quoted(entry.id)} does not apply and is skipped: {error}"
+            "PATCH-5",
+            event,
+            f"the patch of activity {quoted(entry.id)} does not apply and is skipped: {_reason(error)}",
         )
     else:
         entry.base = replace(entry.base, activity_type=event.activity_type)

@@ -22,7 +22,7 @@ from agui_core.protocol.messages import Message, ToolMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import checkpoint
 from agui_core.reducer.conversation import CallEntry, Conversation, Entry, MessageEntry
-from agui_core.reducer.gate import CONTENT, Gate, Step
+from agui_core.reducer.gate import Gate, Step
 from agui_core.reducer.handlers import APPLY, PREPARE
 from agui_core.reducer.json_patch import Document
 from agui_core.reducer.sequence import Open
@@ -119,6 +119,9 @@ class Reducer:
         self._changes = 0
         self._state_version = 0
         self._run_version = 0
+        # Whether they changed since a version was last asked for.
+        self._state_changes = False
+        self._run_changes = False
         self._begun = 0
         self._marks: dict[int, checkpoint.Mark] = {}
         self._extra = b""
@@ -233,7 +236,13 @@ class Reducer:
     def renew(self) -> Reducer:
         """An idle reducer with the same messages, state and version: the thread goes on, say after a refusal."""
         twin = self.copy()
-        fresh = Reducer(limits=self._limits, on_event=self._on_event, middleware=self._middleware, policy=self.policy)
+        fresh = Reducer(
+            limits=self._limits,
+            on_event=self._on_event,
+            middleware=self._middleware,
+            policy=self.policy,
+            on_warning=self._log.listener,
+        )
         fresh._conversation, fresh._state = twin._conversation, twin._state
         fresh._others = -fresh._conversation.pieces
         fresh._changes, fresh._state_version, fresh._run_version = self.version, self._state_version, self._run_version
@@ -294,9 +303,7 @@ class Reducer:
     @property
     def version(self) -> int:
         """An integer that grows with every event and every other change."""
-        version = self._now
-        self._conversation.settle(version)
-        return version
+        return self._stamp()
 
     def changes(self, since: int) -> Changes:
         """What changed after version `since`, as `version` gave it. Costs what changed."""
@@ -329,10 +336,10 @@ class Reducer:
 
     def copy(self) -> Reducer:
         """An independent reducer at the same event. O(messages held); shares what is frozen."""
-        self._conversation.settle(self._now)
+        self._stamp()
         twin: Reducer = object.__new__(Reducer)
         twin.__dict__.update(self.__dict__)
-        twin._log = self._log.copy()
+        twin._log = self._log.copy(self._log.listener)
         twin._decoder = self._decoder.copy(twin._log)
         twin._gate = self._gate.copy(twin._note)
         twin._conversation, new_of = self._conversation.copy()
@@ -570,6 +577,16 @@ class Reducer:
         """The version that the event being applied leads to."""
         return self._now + 1 - self._skew
 
+    def _stamp(self) -> int:
+        """Settle, so that all that changed has a version: this one, at the latest."""
+        version = self._now
+        if self._run_changes:
+            self._run_version, self._run_changes = version, False
+        if self._state_changes:
+            self._state_version, self._state_changes = version, False
+        self._conversation.settle(version)
+        return version
+
     def _skip_to(self, index: int) -> None:
         """Count events that were dropped, or otherwise amounted to nothing."""
         self._others += index - self._index
@@ -639,7 +656,7 @@ class Reducer:
         """Count all that is held. What is no text (metadata, activities, state) has to be walked; so that this is not
         done for each event of a stream that has filled the room with it, such a stream is refused a little early.
         """
-        other = len(_encode(self._state.value)) if self._state_version else 0
+        other = len(_encode(self._state.value)) if self._state_version or self._state_changes else 0
         for entry in self._conversation.entries():
             other += entry.other_characters
         self._other = other
@@ -657,7 +674,8 @@ class Reducer:
 
     def _charge(self, event: Any) -> None:
         """Take an event that did not come as bytes out of the room."""
-        size = len(event.delta) if isinstance(event, CONTENT) else len(_encode(event))
+        delta = getattr(event, "delta", None)
+        size = len(delta) if isinstance(delta, str) else len(_encode(event))
         self._room -= size
         if self._room < 0:
             self._grant(size)
@@ -708,7 +726,7 @@ class Reducer:
         self._run_version = self._upcoming
 
     def _state_changed(self) -> None:
-        self._state_version = self._upcoming
+        self._state_changes = True
 
     def _settled_call(self, id: str) -> CallEntry | None:
         self._settle()

@@ -470,9 +470,6 @@ def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
         sequence.agree(event, named, sequence.call_owners[id], "tool call", id, "SUB-10")
         owner = sequence.call_owners[id]
     sequence.room_for_one(event)
-    if id not in sequence.call_owners and tag is not UNSET:
-        # Whose call it is, is whose message it is in (TOOL-14), be it made for the call.
-        _own(sequence, event, sequence.message_owners, id if parent is UNSET else parent, owner)
     _own(sequence, event, sequence.call_owners, id, owner)
     sequence.started_calls[id] = event.tool_call_name
     item = sequence.calls[id] = Open(id, owner, event)

@@ -154,8 +154,9 @@ class ToolCallView:
     @property
     def metadata(self) -> Mapping[str, Any]:
         """What the call's events carried, merged (META-2)."""
-        metadata = self._now().metadata
-        return {} if metadata is UNSET else metadata
+        entry = self._now()
+        entry.owns_metadata = False
+        return {} if entry.metadata is UNSET else entry.metadata
 
     @property
     def encrypted_value(self) -> str | UnsetType:
