@@ -33,7 +33,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     characters: int = 256 * 1024 * 1024
     """Characters of all streamed text held."""
     nodes: int = 5_000_000
-    """JSON values in the state, or in one activity's content; shared parts count each time they occur."""
+    """JSON values in the state, or in one activity's content; shared parts count each time they occur, and text counts
+    once more for every 64 characters."""
     patch_operations: int = 100_000
     """Operations of one patch."""
     warnings: int = 1_000

@@ -42,6 +42,8 @@ _Operation: TypeAlias = dict[str, Any]
 _Undo: TypeAlias = Callable[[Any, Key, Any], None]
 """Takes one change of a container back: given the container, the key and what was there."""
 
+_LONG = 64
+"""Characters of text that count for one more node, so that copying a long text over and over is bounded as well."""
 _SLOTS_REMEMBERED = 65_536
 """Members of remembered containers that are always allowed; twice the document's nodes come on top."""
 
@@ -210,7 +212,7 @@ class Document:
         target = split(operation["path"])
         parents, keys = find(self._root, split(operation["from"]))
         value = parents[-1][keys[-1]]
-        nodes, height = self._size(value) if isinstance(value, CONTAINERS) else (1, 0)
+        nodes, height = self._size(value) if isinstance(value, CONTAINERS) else (_leaf(value), 0)
         self._insert(target, value)
         _check_depth(len(target) + height, self._limits)
         self._nodes += nodes
@@ -285,14 +287,14 @@ class Document:
 
     def _admit(self, value: Any, depth: int) -> None:
         """Count a value that came with the patch and now sits inside `depth` containers."""
-        self._nodes += _measure(value, self._limits, depth) if isinstance(value, CONTAINERS) else 1
+        self._nodes += _measure(value, self._limits, depth) if isinstance(value, CONTAINERS) else _leaf(value)
 
     def _discard(self, old: Any) -> None:
         """Note that `old` is no longer in the document. Containers are counted when the patch is known to apply."""
         if isinstance(old, CONTAINERS):
             self._removed.append(old)
         else:
-            self._nodes -= 1
+            self._nodes -= _leaf(old)
 
     def _release(self, container: Container) -> int:
         """Forget that anything in `container`, which left the document, is ours; how many nodes it has."""
@@ -305,7 +307,7 @@ class Document:
                 nodes += known[0] - 1
                 continue
             self._ours.pop(id(here), None)
-            nodes += len(here)
+            nodes += _members(here)
             stack += _inner(here)
         return nodes
 
@@ -356,7 +358,7 @@ class _Sizes:
                 stack += unknown
                 continue
             sizes = [known[id(child)] for child in inner]
-            nodes = 1 + len(here) - len(inner) + sum(size[0] for size in sizes)
+            nodes = 1 + _members(here) - len(inner) + sum(size[0] for size in sizes)
             known[id(here)] = (nodes, 1 + max((size[1] for size in sizes), default=0), here)
             self._slots += 1 + len(here)
         return known[id(top)][:2]
@@ -390,6 +392,17 @@ def _undo_pop(container: Any, key: Key, old: Any) -> None:
 # Values
 
 
+def _leaf(value: Any) -> int:
+    """The nodes that a scalar, or a container without its members, counts for: long text is more than one."""
+    return 1 + len(value) // _LONG if isinstance(value, str) else 1
+
+
+def _members(container: Container) -> int:
+    """The nodes that the members of `container` count for, as leaves."""
+    members = container.values() if isinstance(container, dict) else container
+    return len(container) + sum([len(member) // _LONG for member in members if isinstance(member, str)])
+
+
 def _inner(container: Container) -> list[Container]:
     """The containers that are members of `container`."""
     members = container.values() if isinstance(container, dict) else container
@@ -398,14 +411,14 @@ def _inner(container: Container) -> list[Container]:
 
 def _measure(value: Any, limits: Limits, depth: int) -> int:
     """The number of nodes of a value that sits inside `depth` containers; gives up as soon as a limit is exceeded."""
-    nodes = 1
+    nodes = _leaf(value)
     level = [value] if isinstance(value, CONTAINERS) else []
     while level:
         depth += 1
         _check_depth(depth, limits)
         below: list[Container] = []
         for container in level:
-            nodes += len(container)
+            nodes += _members(container)
             if nodes > limits.nodes:
                 raise _too_many_nodes(limits)
             below += _inner(container)

@@ -296,7 +296,7 @@ class Calls:
             )
 
     def renew(self) -> Reducer:
-        """After a refusal: go on with an idle reducer that holds the same messages and state, which is given back and is
+        """After a refusal: go on with an idle reducer that holds the same messages and state; it is given back, and is
         `reducer` from now on. The calls of the refused run are answered, unexecuted (OPEN-17); its interrupts, if it
         got so far, stay open.
         """

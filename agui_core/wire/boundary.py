@@ -27,8 +27,8 @@ _MEDIA = frozenset({"image", "audio", "video", "document"})
 class Boundary(msgspec.Struct):
     """What the translation of one stream has to remember; copied and stored with the reducer.
 
-    `run_id` is the run that invented ids are named after. The boundary reads it from the `RUN_STARTED` dicts it sees;
-    whoever gets `RUN_STARTED` events past it (decoded on the fast path, or given as structs) sets it.
+    `run_id` is the run that invented ids are named after. Whoever accepts a `RUN_STARTED` sets it; one that is refused,
+    or skipped, begins nothing.
     """
 
     run_id: str = ""
@@ -138,8 +138,6 @@ def _inbound_messages(holder: _Object, path: Path, warn: Warn) -> None:
 
 
 def _run_started(event: _Object, boundary: Boundary, warn: Warn) -> None:
-    if isinstance(event.get("runId"), str):
-        boundary.run_id = event["runId"]
     if isinstance(event.get("input"), dict):
         _run_input(event["input"], ("input",), warn)
 
