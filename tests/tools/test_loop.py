@@ -1,93 +1,24 @@
-"""The bounded tool loop: what it runs and what it never runs, how it ends, and how it goes on after a person agreed."""
+"""The bounded tool loop: what it reads as a decision, what it runs and never runs, and what goes out."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
 import pytest
+from loop_runs import adding, call, given, go, scripted
 
 import agui_core as agui
 from agui_core.protocol import messages as m
 from agui_core.protocol.content import DataSource, ImagePart
-from agui_core.protocol.run import ResumeEntry, Tool
-from agui_core.stream import serve
+from agui_core.protocol.run import Tool
 from agui_core.tools import Calls, ToolContext, ToolError, Toolset
-from agui_core.tools.loop import LoopResult, ToolLoop
+from agui_core.tools.loop import ToolLoop
 
 pytestmark = pytest.mark.anyio
 SECRET = "/srv/app/keys.pem"
-
-
-def given(*messages: Any, run_id: str = "r", question: str = "go", **fields: Any) -> agui.RunAgentInput:
-    asked = m.UserMessage(id="u", content=question)
-    return agui.RunAgentInput(thread_id="t", run_id=run_id, messages=(asked, *messages), **fields)
-
-
-def scripted(*decisions: Any) -> Callable[..., Any]:
-    """Decides one after the other; one that is a function is called with the messages. The last one is repeated."""
-    left = list(decisions)
-
-    async def decide(messages: Any, tools: Any) -> Any:
-        decision = left.pop(0) if len(left) > 1 else left[0]
-        return decision(messages) if callable(decision) else decision
-
-    return decide
-
-
-def call(name: str = "add", id: str | None = None, **arguments: Any) -> dict[str, Any]:
-    return {"name": name, "arguments": arguments, **({} if id is None else {"id": id})}
-
-
-def adding(**options: Any) -> tuple[Toolset, list[Any]]:
-    """A toolset with one tool, and the sums that it was asked for."""
-    tools, sums = Toolset(), []
-
-    @tools.tool(name="add", **options)
-    async def add(a: int, b: int = 0) -> int:
-        sums.append((a, b))
-        return a + b
-
-    return tools, sums
-
-
-class Went:
-    """What a run gave, folded by a strict reducer."""
-
-    def __init__(self, run_input: agui.RunAgentInput) -> None:
-        self.reducer = agui.Reducer.from_input(run_input)
-        self.events: list[Any] = []
-        self.result: LoopResult
-
-    @property
-    def types(self) -> list[str]:
-        return [event.type for event in self.events]
-
-    @property
-    def statuses(self) -> list[str]:
-        return [observation.status for observation in self.result.tool_results]
-
-    @property
-    def contents(self) -> list[Any]:
-        return [message.content for message in self.reducer.messages if isinstance(message, m.ToolMessage)]
-
-
-async def go(loop: ToolLoop, run_input: agui.RunAgentInput | None = None) -> Went:
-    run_input = run_input or given()
-    went = Went(run_input)
-    async with loop.run(run_input) as run:
-        async for event in run:
-            went.reducer.apply(event)
-            went.events.append(event)
-            assert (run.result is not None) == (event.type in ("RUN_FINISHED", "RUN_ERROR")) or run.result
-    assert run.result is not None
-    went.result = run.result
-    assert went.reducer.warnings == ()
-    return went
-
 
 # --- deciding -----------------------------------------------------------------------------------------------------
 
@@ -357,6 +288,13 @@ async def test_a_decision_that_goes_over_the_cap_runs_up_to_it() -> None:
     assert went.result.status == "needs_review"
 
 
+async def test_unknown_names_over_the_cap_are_answered_once() -> None:
+    went = await go(ToolLoop(scripted([call(f"nope{n}") for n in range(4)]), Toolset(), max_tool_calls=2))
+    assert went.statuses == ["invalid", "invalid", "cancelled", "cancelled"]
+    assert len(went.contents) == 4
+    assert went.types.count("TOOL_CALL_RESULT") == 4
+
+
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
@@ -409,227 +347,6 @@ async def test_an_input_over_the_limits_is_refused_before_the_run_starts() -> No
     assert (event.type, event.code) == ("RUN_ERROR", "refused")
     assert run.result is not None
     assert run.result.status == "failed"
-
-
-# --- people -------------------------------------------------------------------------------------------------------
-
-
-async def asked(decisions: Iterable[Any] = (), **options: Any) -> tuple[ToolLoop, list[Any], Went]:
-    """A loop whose tool needs approval, after the run that asks for it."""
-    tools, sums = adding(effects=True, **options)
-    loop = ToolLoop(scripted(*decisions or [call(id="c", a=1)], "done"), tools)
-    return loop, sums, await go(loop)
-
-
-def again(went: Went, *entries: ResumeEntry, run_id: str = "r2") -> agui.RunAgentInput:
-    messages = tuple(message for message in went.reducer.messages if message.id != "u")
-    return given(*messages, run_id=run_id, **({"resume": entries} if entries else {}))
-
-
-def entry(payload: Any = None, id: str = "c:approval", status: Any = "resolved") -> ResumeEntry:
-    return ResumeEntry(interrupt_id=id, status=status, payload=agui.UNSET if payload is None else payload)
-
-
-async def test_a_call_that_needs_approval_interrupts() -> None:
-    _, sums, went = await asked()
-    assert sums == []
-    assert went.result.status == "needs_confirmation"
-    assert went.result.final_output is None
-    assert went.statuses == ["pending"]
-    assert went.reducer.status == "interrupted"
-    (interrupt,) = went.reducer.run.interrupts
-    assert (interrupt.id, interrupt.reason, interrupt.tool_call_id) == ("c:approval", "tool_call", "c")
-    assert went.reducer.run.result["status"] == "needs_confirmation"
-
-
-@pytest.mark.parametrize(
-    ("answer", "ran", "status", "content"),
-    [
-        (entry({"approved": True}), [(1, 0)], "ok", "1"),
-        (
-            entry({"approved": True, "editedArgs": {"a": 5, "b": 6}}),
-            [(5, 6)],
-            "ok",
-            'A person changed the arguments; it ran with {"a":5,"b":6}\n\n11',
-        ),
-        (entry({"approved": True, "editedArgs": {"a": "x"}}), [], "invalid", None),
-        (entry({"approved": True, "editedArgs": [1]}), [], "denied", None),
-        (
-            entry({"approved": False, "reason": "no"}),
-            [],
-            "denied",
-            "Denied: a person did not allow this call; it was not run. Reason: no",
-        ),
-        (entry(True), [], "denied", None),
-        (entry("yes"), [], "denied", None),
-        (entry({"approved": "true"}), [], "denied", None),
-        (entry({"approved": 1}), [], "denied", None),
-        (entry(), [], "denied", None),
-        (entry(status="cancelled"), [], "denied", None),
-        (entry({"approved": True}, status="cancelled"), [], "denied", None),
-    ],
-)
-async def test_the_next_input_goes_on_as_the_person_said(
-    answer: ResumeEntry, ran: list[Any], status: str, content: str | None
-) -> None:
-    loop, sums, before = await asked()
-    went = await go(loop, again(before, answer))
-    assert sums == ran
-    assert went.types[:2] == ["RUN_STARTED", "TOOL_CALL_RESULT"]
-    assert went.statuses == [status]
-    assert content is None or went.contents == [content]
-    assert (went.result.status, went.result.final_output) == ("ok", "done")
-    assert went.result.tool_call_count == 1
-    assert bool(went.result.tool_errors) == (status == "invalid")
-    assert [message.role for message in went.reducer.messages] == ["user", "assistant", "tool", "assistant"]
-
-
-@pytest.mark.parametrize(
-    "entries",
-    [
-        (entry({"approved": True}, id="other"),),
-        (entry({"approved": True}), entry({"approved": True})),
-        (entry({"approved": True}), entry({"approved": True}, id="d:approval")),
-    ],
-)
-async def test_a_resume_that_does_not_answer_the_question_is_refused_before_the_run_starts(
-    entries: tuple[ResumeEntry, ...],
-) -> None:
-    loop, sums, before = await asked()
-    went = await go(loop, again(before, *entries))
-    assert went.types == ["RUN_ERROR"], "so its interrupts stay open (OPEN-16)"
-    assert went.events[0].code == "resume"
-    assert sums == []
-
-
-async def test_resuming_what_was_never_asked_is_refused() -> None:
-    tools, sums = adding()
-    went = await go(ToolLoop(scripted("done"), tools), given(resume=(entry({"approved": True}),)))
-    assert went.types == ["RUN_ERROR"]
-    assert sums == []
-
-
-async def test_without_an_answer_the_question_is_asked_again() -> None:
-    loop, sums, before = await asked()
-    went = await go(loop, again(before))
-    assert went.types == ["RUN_STARTED", "RUN_FINISHED"]
-    assert went.events[-1].outcome == before.events[-1].outcome
-    assert sums == []
-
-
-async def test_several_questions_at_once_and_a_call_that_needs_none() -> None:
-    tools, sums = adding(approval=lambda arguments: arguments["a"] > 1)
-    script = [call(id="x", a=1), call(id="y", a=2), call(id="z", a=3)]
-    loop = ToolLoop(scripted(script, "done"), tools)
-    before = await go(loop)
-    assert sums == [(1, 0)]
-    assert before.statuses == ["ok", "pending", "pending"]
-    assert [interrupt.tool_call_id for interrupt in before.reducer.run.interrupts] == ["y", "z"]
-    refused = await go(loop, again(before, entry({"approved": True}, id="y:approval")))
-    assert refused.types == ["RUN_ERROR"]
-    answers = entry({"approved": False}, id="y:approval"), entry({"approved": True}, id="z:approval")
-    went = await go(loop, again(before, *answers))
-    assert sums == [(1, 0), (3, 0)]
-    assert went.statuses == ["ok", "denied", "ok"]
-    assert went.result.tool_call_count == 3
-
-
-async def test_a_policy_that_denies_wins_over_an_approval() -> None:
-    def policy(arguments: dict[str, Any]) -> Any:
-        return "deny" if arguments["a"] > 100 else "ask"
-
-    loop, sums, before = await asked(approval=policy)
-    went = await go(loop, again(before, entry({"approved": True, "editedArgs": {"a": 101}})))
-    assert sums == []
-    assert went.statuses == ["denied"]
-
-
-async def test_an_interrupt_gives_no_fresh_allowance() -> None:
-    tools, sums = adding(approval=lambda arguments: arguments["a"] == 2)
-    loop = ToolLoop(scripted(call(a=0), call(a=1), call(id="c", a=2), call(a=3), "done"), tools, max_tool_calls=3)
-    before = await go(loop)
-    went = await go(loop, again(before, entry({"approved": True})))
-    assert sums == [(0, 0), (1, 0), (2, 0)]
-    assert went.result.status == "needs_review"
-    assert went.result.tool_call_count == 3
-    assert went.statuses == ["ok", "ok", "ok", "cancelled"]
-
-
-async def test_repetition_is_counted_over_an_interrupt() -> None:
-    same = [call(a=1), call(a=1)]
-    loop, sums, before = await asked([same, call(a=1)])
-    ids = [interrupt.id for interrupt in before.reducer.run.interrupts]
-    went = await go(loop, again(before, *(entry({"approved": True}, id=id) for id in ids)))
-    assert sums == [(1, 0), (1, 0)]
-    assert went.result.metadata["reason"] == "repeated"
-
-
-async def test_a_call_in_the_history_that_nobody_was_asked_about_is_not_run() -> None:
-    tools, sums = adding()
-    left = m.AssistantMessage(
-        id="m",
-        tool_calls=(STRUCT, m.ToolCall(id="d", type="function", function=m.FunctionCall(name="nope", arguments="{}"))),
-    )
-    went = await go(ToolLoop(scripted("done"), tools), given(left))
-    assert sums == []
-    assert went.statuses == ["cancelled", "cancelled"]
-    assert went.contents == ["Not run: the run that asked for it ended without an answer."] * 2
-    assert went.result.final_output == "done"
-
-
-# --- tools of the client ------------------------------------------------------------------------------------------
-
-
-NAVIGATE = Tool(name="navigate", description="Show a page.", parameters={"type": "object"})
-
-
-async def test_a_clients_tool_is_left_to_the_client() -> None:
-    tools, sums = adding()
-    script = [call(id="c1", a=1), call("navigate", id="c2", page="/")]
-    loop = ToolLoop(scripted(script, lambda messages: f"You see {messages[-1].content}."), tools)
-    before = await go(loop, given(tools=(NAVIGATE,)))
-    assert sums == [(1, 0)]
-    assert before.statuses == ["ok", "pending"]
-    assert (before.result.status, before.result.final_output) == ("ok", None)
-    assert before.events[-1].outcome.pending_tool_call_ids == ("c2",)
-    assert before.reducer.run.pending_tool_calls == ("c2",)
-    before.reducer.add(m.ToolMessage(id="a", tool_call_id="c2", content="the page"))
-    went = await go(loop, agui_input(before, tools=(NAVIGATE,)))
-    assert went.result.final_output == "You see the page."
-    assert went.statuses == ["ok", "ok"]
-
-
-def agui_input(went: Went, **fields: Any) -> agui.RunAgentInput:
-    return agui.RunAgentInput(thread_id="t", run_id="r2", messages=went.reducer.messages, **fields)
-
-
-async def test_a_client_cannot_stand_in_for_a_tool_of_the_agent() -> None:
-    tools, sums = adding()
-    shadow = Tool(name="add", description="Mine.")
-    went = await go(ToolLoop(scripted(call(a=1), "done"), tools), given(tools=(shadow,)))
-    assert sums == [(1, 0)]
-    assert went.result.status == "ok"
-
-
-async def test_a_clients_tool_over_the_cap_is_not_asked_for() -> None:
-    loop = ToolLoop(scripted([call("navigate", page=n) for n in range(3)]), Toolset(), max_tool_calls=2)
-    went = await go(loop, given(tools=(NAVIGATE,)))
-    assert went.types.count("TOOL_CALL_START") == 2
-    assert "TOOL_CALL_RESULT" not in went.types, "only the client answers it (FT-1)"
-    assert went.result.status == "needs_review"
-    assert len(went.events[-1].outcome.pending_tool_call_ids) == 2
-
-
-async def test_a_clients_call_that_was_left_unanswered_is_answered_to_the_model_only() -> None:
-    left = m.AssistantMessage(
-        id="m",
-        tool_calls=(m.ToolCall(id="d", type="function", function=m.FunctionCall(name="navigate", arguments="")),),
-    )
-    loop = ToolLoop(scripted(lambda messages: str(messages[-1].content)), Toolset())
-    went = await go(loop, given(left, tools=(NAVIGATE,)))
-    assert "TOOL_CALL_RESULT" not in went.types
-    assert went.result.final_output is not None
-    assert went.result.final_output.startswith("Not run")
 
 
 # --- what goes out ------------------------------------------------------------------------------------------------
@@ -717,127 +434,3 @@ async def test_our_client_and_our_loop_hold_a_conversation() -> None:
     assert [message.role for message in reducer.messages] == ["user", "assistant", "tool", "tool", "assistant"]
     assert reducer.messages[-1].content == "4"
     assert reducer.status == "finished"
-
-
-# --- an iterator that is a class ----------------------------------------------------------------------------------
-
-
-async def test_leaving_early_stops_it() -> None:
-    tools, sums = adding()
-    async with ToolLoop(scripted(call(a=1), "done"), tools).run(given()) as run:
-        async for event in run:
-            if event.type == "TOOL_CALL_END":
-                break
-    assert sums == [], "nothing runs ahead of the reader"
-    assert run.result is None
-    assert [event async for event in run] == []
-
-
-async def test_cancelled_in_a_tool_it_ends() -> None:
-    tools = Toolset()
-    ended: list[str] = []
-
-    @tools.tool
-    async def wait() -> None:
-        try:
-            await anyio.sleep_forever()
-        finally:
-            ended.append("wait")
-
-    async with ToolLoop(scripted(call("wait"), "done"), tools).run(given()) as run:
-        with anyio.move_on_after(0.05) as scope:
-            async for _ in run:
-                pass
-        assert scope.cancelled_caught
-        assert ended == ["wait"]
-        assert [event async for event in run] == []
-    assert run.result is None
-
-
-async def test_an_exception_of_the_block_leaves_it_as_itself() -> None:
-    async def fail() -> None:
-        async with ToolLoop(scripted("done"), Toolset()).run(given()) as run:
-            async for _ in run:
-                raise KeyError
-
-    with pytest.raises(KeyError):
-        await fail()
-
-
-async def test_two_tasks_in_one_iterator_are_an_error() -> None:
-    tools = Toolset()
-
-    @tools.tool
-    async def wait() -> None:
-        await anyio.sleep_forever()
-
-    async def drain(run: Any) -> None:
-        async for _ in run:
-            pass
-
-    async with ToolLoop(scripted(call("wait")), tools).run(given()) as run, anyio.create_task_group() as tasks:
-        tasks.start_soon(drain, run)
-        await anyio.wait_all_tasks_blocked()
-        with pytest.raises(anyio.BusyResourceError):
-            await anext(run)
-        tasks.cancel_scope.cancel()
-
-
-async def test_one_loop_serves_many_runs_at_a_time() -> None:
-    tools, _ = adding()
-
-    def decide(messages: Any, tools: Any) -> Any:
-        question, last = int(messages[0].content), messages[-1]
-        return call(a=question) if last.role == "user" else f"{question}: {last.content}"
-
-    loop = ToolLoop(decide, tools)
-    answers: dict[int, Any] = {}
-
-    async def one(number: int) -> None:
-        went = await go(loop, given(question=str(number), run_id=f"r{number}"))
-        answers[number] = went.result.final_output
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(50):
-            tasks.start_soon(one, number)
-    assert answers == {number: f"{number}: {number}" for number in range(50)}
-
-
-async def test_an_endpoint_serves_it() -> None:
-    tools, _ = adding()
-    app = serve(ToolLoop(scripted(call(a=1), "done"), tools).run)
-    body = json.dumps({"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "go"}]})
-    requests = [{"type": "http.request", "body": body.encode(), "more_body": False}]
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        if requests:
-            return requests.pop()
-        return await anyio.sleep_forever()
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    headers = [(b"content-type", b"application/json")]
-    with anyio.fail_after(5):
-        await app({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive, send)
-    reducer = agui.Reducer()
-    reducer.apply_sse(b"".join(message.get("body", b"") for message in sent))
-    assert reducer.status == "finished"
-    assert reducer.messages[-1].content == "done"
-
-
-# --- wrong use ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("options", [{"max_tool_calls": 0}, {"limit": 0}, {"timeout": 0}, {"timeout": float("nan")}])
-async def test_options_that_make_no_sense(options: Any) -> None:
-    with pytest.raises(ValueError):
-        ToolLoop(scripted("x"), Toolset(), **options)
-
-
-async def test_what_is_no_decide_and_no_input() -> None:
-    with pytest.raises(TypeError):
-        ToolLoop("decide", Toolset())  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        ToolLoop(scripted("x"), Toolset()).run({"threadId": "t"})  # type: ignore[arg-type]
