@@ -1,4 +1,4 @@
-"""The tool loop under any decisions and any answers of people: valid streams, within bounds, each call answered once."""
+"""The tool loop under any decisions and answers of people: valid streams, within bounds, each call answered once."""
 
 from __future__ import annotations
 
