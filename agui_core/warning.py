@@ -85,7 +85,7 @@ class WarningLog:
         type = None if type is None else type[:_LONGEST]
         if self.listener is not None:
             for index in indexes:
-                self.listener(
+                self._tell(
                     ProtocolWarning(rule=rule, message=message, index=index, type=type, path=path, refused=refused)
                 )
         key = (rule, type, path, refused)
@@ -96,6 +96,18 @@ class WarningLog:
             self._entries[key] = _Entry(len(indexes), message, indexes[0])
         else:
             self.dropped += len(indexes)
+
+    def _tell(self, warning: ProtocolWarning) -> None:
+        """Call the listener; what it raises stops nothing, and is itself a warning."""
+        assert self.listener is not None
+        try:
+            self.listener(warning)
+        except Exception as error:
+            listener, self.listener = self.listener, None
+            try:
+                self.add("OBSERVER", f"on_warning raised {error.__class__.__name__}: {error}", index=warning.index)
+            finally:
+                self.listener = listener
 
     def __len__(self) -> int:
         return len(self._entries)

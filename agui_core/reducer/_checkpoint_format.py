@@ -153,7 +153,6 @@ class Counters(Struct, frozen=True, array_like=True):
     run_version: Natural
     begun: Natural
     room: int
-    measured: int
     other: int
     since: int
     careful: bool

@@ -70,4 +70,8 @@ class Arguments:
             return
         if self.value is UNSET and self._read_whole(text, 0):
             return  # only its end tells that a number is whole
-        self.fault = JsonFault(len(text), "the document ends too early")
+        ended = PartialJson()
+        if self.value is UNSET:
+            ended.feed(text)  # a number, which only its end shows to be too large
+            ended.close()
+        self.fault = ended.error or JsonFault(len(text), "the document ends too early")

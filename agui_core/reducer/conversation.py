@@ -28,6 +28,7 @@ from agui_core.reducer.json_patch import Document
 __all__ = ["CallEntry", "Conversation", "Entry", "MessageEntry"]
 
 _encode = msgspec.json.encode
+_NAMES = ("id", "name", "encrypted_value", "subagent_run_id", "tool_call_id", "error", "activity_type")
 _ROLES: dict[type[Message], str] = {kind: str(kind.__struct_config__.tag) for kind in Message.__args__}
 
 
@@ -175,11 +176,16 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
 
     @property
     def other_characters(self) -> int:
-        """Bytes of metadata and activity content as JSON."""
-        total = 0
+        """Characters of everything but content and arguments; bytes of JSON where it is open data."""
+        names = [getattr(self.base, name, UNSET) or "" for name in _NAMES]
+        total = sum(map(len, names))
+        for call in self.calls or ():
+            total += len(call.id) + len(call.name) + len(call.encrypted_value or "")
         for holder in (self, *(self.calls or ())):
             if holder.metadata is not UNSET:
                 total += len(_encode(holder.metadata))
+        for part in self.parts or ():
+            total += len(_encode(part.metadata)) if part.metadata is not UNSET else 0
         if self.document is not None:
             total += len(_encode(self.document.value))
         return total

@@ -113,6 +113,8 @@ class Reducer:
         self._error: AGUIError | None = None
         self._run = Run()
         self._named_pending: tuple[str, ...] = ()
+        self._pending_seen: object = None
+        """What the run's pending calls were last worked out from."""
         self._answered: set[str] = set()
         self._others = 0
         self._skew = 0
@@ -126,8 +128,7 @@ class Reducer:
         self._marks: dict[int, checkpoint.Mark] = {}
         self._extra = b""
         self._room = 0
-        # Characters: all that was held when it was last measured, what of it was no text, and what came since.
-        self._measured = 0
+        # Characters that are no text: those held when they were last measured, and all that came since.
         self._other = 0
         self._since = 0
         self._hold(messages)
@@ -209,10 +210,11 @@ class Reducer:
                 self.apply(payload)
             else:
                 self._log.add("SSE-12", "the last line was cut off; it is discarded", index=self._index)
+        # Whatever comes next is of another source, which may open as any does.
+        self._gate.sequence.set_phase("idle")
         if self._status == "running":
             self._chill()
             self._gate.expander.clear()
-            self._gate.sequence.set_phase("idle")
             self._status = "truncated"
             self._changes += 1
             self._run_version = self._now
@@ -246,7 +248,7 @@ class Reducer:
         fresh._conversation, fresh._state = twin._conversation, twin._state
         fresh._others = -fresh._conversation.pieces
         fresh._changes, fresh._state_version, fresh._run_version = self.version, self._state_version, self._run_version
-        fresh._measure()
+        fresh._other, fresh._since = self._other, self._since
         return fresh
 
     # --- messages and state out -----------------------------------------------------------------------------------
@@ -282,7 +284,12 @@ class Reducer:
     @property
     def run(self) -> Run:
         """The latest run."""
-        left = self._gate.sequence.pending
+        sequence = self._gate.sequence
+        seen = (len(sequence.started_calls), len(sequence.answered), len(self._answered), self._named_pending)
+        if seen == self._pending_seen:
+            return self._run
+        self._pending_seen = seen
+        left = sequence.pending
         pending = self._named_pending or left
         if self._answered:
             pending = tuple(id for id in pending if id not in self._answered)
@@ -638,13 +645,11 @@ class Reducer:
 
     def _grant(self, size: int) -> None:
         """Grant room for what comes. Where there is little left, every event is counted before it is applied."""
-        self._conversation.settle(self._now)
-        limits = self._limits
-        if self._measured + self._since + _ROOM > limits.characters:
-            self._measure()
-        left = min(
-            limits.characters - self._measured - self._since, limits.item_characters - self._conversation.largest
-        )
+        conversation, limits = self._conversation, self._limits
+        conversation.settle(self._now)
+        if self._other + self._since > limits.characters:
+            self._measure_other()
+        left = min(limits.characters - conversation.characters, limits.item_characters - conversation.largest)
         self._careful = left < size
         self._rewarm()
         granted = max(size, min(_ROOM, left, limits.event_bytes))
@@ -652,21 +657,19 @@ class Reducer:
         # With middleware nothing may take the fast way in.
         self._room = -1 if self._middleware else granted - size
 
-    def _measure(self) -> None:
-        """Count all that is held. What is no text (metadata, activities, state) has to be walked; so that this is not
-        done for each event of a stream that has filled the room with it, such a stream is refused a little early.
+    def _measure_other(self) -> None:
+        """Bound what is held besides text by the same number of characters. It grows by no more than what comes, so it
+        has to be measured only when that could be too much.
         """
-        other = len(_encode(self._state.value)) if self._state_version or self._state_changes else 0
-        for entry in self._conversation.entries():
-            other += entry.other_characters
-        self._other = other
-        self._measured = self._conversation.characters + other
+        conversation, limit = self._conversation, self._limits.characters
+        state = len(_encode(self._state.value)) if self._state_version or self._state_changes else 0
+        inside = sum([entry.other_characters for entry in conversation.entries()])
+        self._other = state + inside + self._gate.sequence.characters
         self._since = 0
-        limit = self._limits.characters
-        if other > limit // 16 and self._measured + _ROOM > limit:
+        if self._other > limit:
             raise self._reject(
                 LimitExceeded(
-                    f"messages and state hold {self._measured:,} characters, which is (nearly) more than"
+                    f"ids, names, metadata, activities and state hold {self._other:,} characters, which is more than"
                     f" Limits(characters={limit}) allows",
                     limit="characters",
                 )
@@ -682,7 +685,7 @@ class Reducer:
 
     def _characters_with(self, more: int) -> int:
         self._conversation.settle(self._now)
-        return self._conversation.characters + self._other + more
+        return self._conversation.characters + more
 
     def _settle(self) -> None:
         """Fold what arrived; whoever wants to know versions settles the conversation itself."""
@@ -691,6 +694,8 @@ class Reducer:
 
     def _hold(self, messages: Iterable[Message | Mapping[str, Any]]) -> None:
         """Start from these messages, which are no change."""
+        if isinstance(messages, Mapping):
+            raise TypeError("messages is a list of messages, not one message")
         for message in messages:
             self._conversation.append(self._decoder.to_shape(message, Message, own=True))
         for entry in self._conversation.touched:
@@ -712,6 +717,7 @@ class Reducer:
             thread_id=event.thread_id, run_id=event.run_id, protocol_version=None if version is UNSET else version
         )
         self._named_pending = ()
+        self._pending_seen = None
         self._answered.clear()
         self._decoder.boundary.run_id = event.run_id
         self._run_changed()

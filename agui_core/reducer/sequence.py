@@ -118,7 +118,18 @@ class Sequence:
     @property
     def pending(self) -> tuple[str, ...]:
         """Calls started in this run without a result in it, in order (FT-2)."""
-        return tuple(call for call in self.started_calls if call not in self.answered)
+        if not self.answered:
+            return tuple(self.started_calls)
+        return tuple([call for call in self.started_calls if call not in self.answered])
+
+    @property
+    def characters(self) -> int:
+        """Characters of the ids and names that are remembered of this run. O(ids)."""
+        tables = (
+            self.run_ids, self.spans, self.subagents, self.message_owners, self.reasoning_owners, self.activity_owners,
+            self.call_owners, self.ended_subagents, self.tags, self.suspended_on, self.started_calls, self.answered,
+        )  # fmt: skip
+        return sum([sum(map(len, table)) for table in tables]) + sum([len(name) for _, name in self.steps])
 
     @property
     def anything_open(self) -> bool:

@@ -7,14 +7,19 @@
 
 Needs the extra `http` (httpx2). The agent itself owns nothing between runs; a run owns its connection, which is
 closed at once when its block is left. Nothing is sent twice: a stream that breaks is a truncated run (TR-6).
+
+Without a client of the application's each run has its own (about 0.1 ms); what is trusted over TLS is read once per
+process, by the first of them (some 50 ms).
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
+from functools import cache
+from ssl import SSLContext
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -46,14 +51,15 @@ _LEFTOVERS = 16
 _STREAM = "text/event-stream"
 _FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, httpx2.CookieConflict)
 
-Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
+Owned: TypeAlias = tuple[httpx2.Response | httpx2.AsyncClient, ...]
 
 
 class HttpAgent:
     """An AG-UI endpoint. Makes runs; several may go on at the same time.
 
     `headers` go with every request, before those of the protocol. `client` is an `httpx2.AsyncClient` of the
-    application's, with its proxies, certificates, credentials and kept connections; the agent never closes it.
+    application's, with its proxies, certificates, credentials, cookies and kept connections; the agent never closes it.
     Timeouts are in seconds, None for none: `connect_timeout` to reach the host, `idle_timeout` between any two reads
     (keep-alive comments count), `event_timeout` of waiting without an event (they do not count).
 
@@ -104,11 +110,28 @@ class HttpAgent:
         """
         return HttpRun(self, run_input, reducer, _pairs(headers))
 
-    async def _send(self, run_input: RunAgentInput, headers: list[tuple[str, str]]) -> httpx2.Response:
-        """The answer, an open event stream."""
+    async def _send(
+        self, run_input: RunAgentInput, headers: list[tuple[str, str]]
+    ) -> tuple[AsyncGenerator[bytes, None], Owned]:
+        """The pieces of the answer, an open event stream, and what is to be closed after them."""
+        if self._client is not None:
+            response = await self._post(self._client, run_input, headers)
+            return response.aiter_bytes(), (response,)
+        # One for this run: a pool keeps a connection whose request is cancelled before it is sent, until it is closed.
+        client = httpx2.AsyncClient(verify=_trust())
+        try:
+            response = await self._post(client, run_input, headers)
+        except BaseException:
+            await _close(client)
+            raise
+        return response.aiter_bytes(), (response, client)
+
+    async def _post(
+        self, client: httpx2.AsyncClient, run_input: RunAgentInput, headers: list[tuple[str, str]]
+    ) -> httpx2.Response:
         all_headers = httpx2.Headers([*self._headers, *headers])
         all_headers.update({"Content-Type": "application/json", "Accept": _STREAM, "Accept-Encoding": "identity"})
-        client, body = self._ready(), encode(run_input)
+        body = encode(run_input)
         try:
             request = client.build_request("POST", self.url, content=body, headers=all_headers, timeout=self._timeout)
             response = await client.send(request, stream=True, follow_redirects=False)
@@ -122,13 +145,6 @@ class HttpAgent:
             await _close(response)
             raise
         return response
-
-    def _ready(self) -> httpx2.AsyncClient:
-        if self._client is None:
-            # It keeps no connection when a run is over, so there is never anything to close.
-            unkept = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-            self._client = httpx2.AsyncClient(limits=unkept)
-        return self._client
 
 
 class HttpRun:
@@ -151,9 +167,9 @@ class HttpRun:
         run_input = enforce_input(self._input, log, agent._limits)
         reducer = self._reducer or Reducer.from_input(run_input, **agent._options)
         peer = agent._peer
-        response = await agent._send(address_input(run_input, log, peer), self._headers)
+        pieces, owned = await agent._send(address_input(run_input, log, peer), self._headers)
         stage = WithoutSubagents(peer, log, agent._limits) if peer and peer.at_most(NO_SUBAGENTS) else None
-        reads = _Reads(response, reducer, agent._event_timeout, stage)
+        reads = _Reads(pieces, owned, reducer, agent._event_timeout, stage)
         self._live = LiveRun(Source(reads), reducer, lambda: tuple(log))
         return await self._live.__aenter__()
 
@@ -205,11 +221,18 @@ async def _end(pieces: AsyncGenerator[bytes, None]) -> None:
         await pieces.aclose()
 
 
-async def _close(response: httpx2.Response) -> None:
-    """Close the connection, whatever happens, at once or never."""
-    with anyio.move_on_after(CLOSING, shield=True):
-        with suppress(*_FAILURES):
-            await response.aclose()
+async def _close(*owned: httpx2.Response | httpx2.AsyncClient) -> None:
+    """Close each of these, whatever happens, at once or never."""
+    for it in owned:
+        with anyio.move_on_after(CLOSING, shield=True):
+            with suppress(*_FAILURES):
+                await it.aclose()
+
+
+@cache
+def _trust() -> SSLContext:
+    """The certificates that are trusted: those of httpx2, or of the environment where it names others."""
+    return httpx2.create_ssl_context()
 
 
 class _Reads:
@@ -217,13 +240,14 @@ class _Reads:
 
     def __init__(
         self,
-        response: httpx2.Response,
+        pieces: AsyncGenerator[bytes, None],
+        owned: Owned,
         reducer: Reducer,
         event_timeout: float | None,
         stage: WithoutSubagents | None,
     ) -> None:
-        self._response = response
-        self._pieces = response.aiter_bytes()
+        self._pieces = pieces
+        self._owned = owned
         self._reducer = reducer
         self._event_timeout = event_timeout
         self._stage = stage
@@ -245,7 +269,7 @@ class _Reads:
     async def aclose(self) -> None:
         """Close the connection."""
         await _end(self._pieces)
-        await _close(self._response)
+        await _close(*self._owned)
 
     async def _in_time(self, timeout: float) -> bytes:
         """The next piece, unless events have been waited for too long. Time in which nobody waits does not count."""

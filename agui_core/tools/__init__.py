@@ -7,6 +7,7 @@ from agui_core.tools.calls import Calls, Ending
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import DeclarationError, InvalidArguments, ToolError
 from agui_core.tools.langgraph import langgraph_interrupts
+from agui_core.tools.loop import LoopResult, ToolLoop
 from agui_core.tools.resume import check_resume, decisions, interrupt_for
 from agui_core.tools.states import State, Waiting
 from agui_core.tools.toolset import Tool, Toolset
@@ -17,10 +18,12 @@ __all__ = [
     "DeclarationError",
     "Ending",
     "InvalidArguments",
+    "LoopResult",
     "State",
     "Tool",
     "ToolContext",
     "ToolError",
+    "ToolLoop",
     "Toolset",
     "Verdict",
     "Waiting",

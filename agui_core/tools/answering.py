@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from inspect import isawaitable
 from math import inf
+from threading import Event
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -237,11 +238,15 @@ class Answering:
 
     async def _watch_threads(self, scope: CancelScope) -> None:
         """Start workers when abandoned threads end, as long as there is work."""
+        stopped = Event()
         with scope:
-            while self._queue:
-                ended = self._slots.ended
-                self._fill()
-                await run_sync(self._slots.wait, ended, abandon_on_cancel=True, limiter=self._limiter)
+            try:
+                while self._queue and self._slots.abandoned:
+                    ended = self._slots.ended
+                    self._fill()
+                    await run_sync(self._slots.wait, ended, stopped, abandon_on_cancel=True, limiter=self._limiter)
+            finally:
+                self._slots.stop(stopped)
         self._watch = None
         self._fill()
 

@@ -7,7 +7,7 @@ that a tool that hangs cannot fill the machine with threads. Thread-safe; needs 
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Condition
+from threading import Condition, Event
 from typing import Any
 
 __all__ = ["Slots", "ThreadedCall"]
@@ -39,11 +39,17 @@ class Slots:
         """Abandoned threads that have ended, ever."""
         return self._ended
 
-    def wait(self, ended: int) -> None:
-        """Block until more than `ended` abandoned threads have ended."""
+    def wait(self, ended: int, stopped: Event) -> None:
+        """Block until more than `ended` abandoned threads have ended, none is left, or `stop` was called."""
         with self._changed:
-            while self._ended <= ended:
+            while self._ended <= ended and self._abandoned and not stopped.is_set():
                 self._changed.wait()
+
+    def stop(self, stopped: Event) -> None:
+        """End the waiting that was given this event."""
+        stopped.set()
+        with self._changed:
+            self._changed.notify_all()
 
 
 class ThreadedCall:

@@ -59,7 +59,9 @@ def address_input(run_input: RunAgentInput, log: WarningLog, peer: Peer | None =
     """What of an enforced input goes over the wire to `peer`, None for one of whom nothing is known.
 
     Activity messages stay here (ACT-10). A current peer is told our version, unless the input names one; an older one
-    gets what it reads (OLD-3..5), with a warning in `log` for what that loses (VER-11, VER-12).
+    gets what it reads (OLD-3..5), with a warning in `log` for what that loses (VER-11, VER-12). `tools`,
+    `context` and `forwardedProps` that the input leaves out are sent empty (IN-5, VER-8): many agents from before 1.0
+    refuse an input without.
     """
     peer = peer or Peer.current()
     messages = tuple(
@@ -76,7 +78,16 @@ def address_input(run_input: RunAgentInput, log: WarningLog, peer: Peer | None =
     if peer.at_most(NO_PARENTS) and parent is not UNSET:
         log.add("OLD-4", f"parentRunId was removed: {peer} does not know it", type="RunAgentInput", path="/parentRunId")
         parent = UNSET
-    return replace(run_input, messages=messages, protocol_version=declared, parent_run_id=parent)
+    forwarded = run_input.forwarded_props
+    return replace(
+        run_input,
+        messages=messages,
+        protocol_version=declared,
+        parent_run_id=parent,
+        tools=run_input.tools or (),
+        context=run_input.context or (),
+        forwarded_props={} if forwarded is UNSET else forwarded,
+    )
 
 
 def enforced(shape: type[S], wire: Mapping[str, Any], log: WarningLog) -> S | None:
