@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import date
@@ -457,6 +458,32 @@ async def test_other_slots_serve_while_a_thread_is_abandoned(gate: threading.Eve
     calls = thread(tools, run("r", call("a", "hang"), *(call(f"c{n}", "quick") for n in range(20))), limit=2)
     assert len(await calls.answer()) == 21
     assert not gate.is_set()
+
+
+async def test_nothing_waits_for_threads_that_have_ended(gate: threading.Event) -> None:
+    tools = Toolset()
+    tools.tool(name="hang", timeout=0.02)(lambda: gate.wait(10))
+    tools.tool(name="quick")(anyio.lowlevel.checkpoint)
+    calls = thread(tools, run("r", call("a", "hang"), *(call(f"c{n}", "quick") for n in range(9))), limit=1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(calls.answer)
+        while not answers(calls):
+            await anyio.sleep(0.005)
+        gate.set()
+    assert len(answers(calls)) == 10
+    while calls._slots.abandoned:
+        await anyio.sleep(0.001)
+    waiting = [thread for thread in threading.enumerate() if _is_in(thread, "wait", "slots.py")]
+    assert waiting == []
+
+
+def _is_in(thread: threading.Thread, function: str, file: str) -> bool:
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_code.co_name == function and frame.f_code.co_filename.endswith(file):
+            return True
+        frame = frame.f_back
+    return False
 
 
 # --- what tools are given, and what they may be -------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,25 +107,6 @@ def test_what_may_be_sent() -> None:
     check_resume([], [], NOON)
     with pytest.raises(ResumeError, match="INT-12"):
         check_resume([], [entry()], NOON)
-
-
-def test_the_case_of_interrupt_coverage(shared: Path) -> None:
-    case = json.loads((shared / "cases" / "interrupt-coverage.json").read_text())
-    for attempt in case["expect"]["nextRuns"]:
-        calls = Calls(Reducer(messages=case["input"]["messages"], state=case["input"]["state"]), Toolset())
-        feed(calls.reducer, case["events"])
-        entries = attempt["resume"]
-        if attempt["accepted"]:
-            calls.resume(entries)
-            sent = calls.next_input()
-            assert to_wire(sent)["resume"] == entries
-            assert sent.thread_id == "t-hitl"
-            assert sent.state == {"mode": "ask"}
-        else:
-            with pytest.raises(ResumeError):
-                calls.resume(entries or [])
-            with pytest.raises(ResumeError, match="INT-6"):
-                calls.next_input()
 
 
 def test_int_7_an_uncovered_interrupt_stops_the_next_input() -> None:
@@ -251,54 +231,6 @@ def test_edited_arguments_have_to_be_json() -> None:
     calls = stopped(interrupt("i"))
     with pytest.raises(InvalidArguments):
         calls.resume({"i": Verdict(approved=True, edited_args={"x": object()})})
-
-
-@pytest.mark.parametrize(
-    ("name", "decide"),
-    [
-        ("agent_framework__approval_pending", {"path": "notes/other.txt"}),
-        ("langgraph__interrupt_outcome", None),
-        ("strands__interrupt_on_call", None),
-    ],
-)
-def test_recordings_of_interrupted_runs(shared: Path, name: str, decide: Any) -> None:
-    sent = json.loads((shared / "recordings" / f"{name}.input.json").read_text())
-    calls = Calls(Reducer.from_input(sent), Toolset())
-    calls.reducer.apply_sse((shared / "recordings" / f"{name}.sse").read_bytes())
-    calls.reducer.end()
-    assert calls.reducer.status == "interrupted"
-    (open_one,) = calls.interrupts
-    assert calls.waiting().who == "approver"
-    assert not calls.ready()
-    with pytest.raises(ResumeError, match="INT-6"):
-        calls.next_input()
-    verdict = Verdict(approved=True, edited_args=decide)
-    if open_one.tool_call_id in calls.reducer.tool_calls:
-        calls.approve(str(open_one.tool_call_id), decide)
-    else:
-        calls.resume({open_one.id: verdict})
-    assert calls.waiting().who == "agent"
-    assert calls.ready()
-    following = to_wire(calls.next_input())
-    payload = {"approved": True} if decide is None else {"approved": True, "editedArgs": decide}
-    assert following["resume"] == [{"interruptId": open_one.id, "status": "resolved", "payload": payload}]
-    assert following["threadId"] == sent["threadId"]
-    assert following["messages"] == to_wire(calls.reducer.messages)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["agent_framework__approval_resume", "pydantic_ai__approval_resume", "strands__interrupt_resume"],
-)
-def test_recordings_of_resumed_runs(shared: Path, name: str) -> None:
-    sent = json.loads((shared / "recordings" / f"{name}.input.json").read_text())
-    reducer = Reducer.from_input(sent)
-    reducer.apply_sse((shared / "recordings" / f"{name}.sse").read_bytes())
-    reducer.end()
-    calls = Calls(reducer, Toolset())
-    assert calls.interrupts == ()
-    assert calls.waiting().who == "nobody"
-    assert next(calls.state(id) for id in calls.reducer.tool_calls) == "output-available"
 
 
 # --- what stays open ----------------------------------------------------------------------------------------------
@@ -544,41 +476,6 @@ def langgraph(*events: Any) -> Calls:
     calls = Calls(Reducer(middleware=[langgraph_interrupts()]), Toolset())
     feed(calls.reducer, *events)
     return calls
-
-
-@pytest.mark.parametrize(
-    ("name", "id"),
-    [
-        ("langgraph__interrupt_legacy", "run-lg-intr:interrupt:1"),
-        ("langgraph_old__interrupt_legacy", "9e657497db089f833acc1a16a0b45889"),
-    ],
-)
-def test_recordings_of_langgraphs_older_interrupts(shared: Path, name: str, id: str) -> None:
-    sent = json.loads((shared / "recordings" / f"{name}.input.json").read_text())
-    calls = Calls(Reducer.from_input(sent, middleware=[langgraph_interrupts()]), Toolset())
-    calls.reducer.apply_sse((shared / "recordings" / f"{name}.sse").read_bytes())
-    calls.reducer.end()
-    assert calls.reducer.status == "interrupted"
-    (open_one,) = calls.interrupts
-    assert (open_one.id, open_one.reason) == (id, "langgraph:interrupt")
-    assert open_one.message == "Approve sending to Ürsula?"
-    assert open_one.tool_call_id == "call_x"
-    assert open_one.response_schema == {"type": "object"}
-    calls.resume({id: True})
-    following = to_wire(calls.next_input(forwarded_props={"user": 1, "command": {"goto": "x"}}))
-    assert "resume" not in following
-    assert following["forwardedProps"] == {"user": 1, "command": {"goto": "x", "resume": {"approved": True}}}
-
-
-def test_todays_outcome_is_left_as_it_is(shared: Path) -> None:
-    data = (shared / "recordings" / "langgraph__interrupt_outcome.sse").read_bytes()
-    plain, bridged = Reducer(), Reducer(middleware=[langgraph_interrupts()])
-    plain.apply_sse(data)
-    bridged.apply_sse(data)
-    assert bridged.run == plain.run
-    calls = Calls(bridged, Toolset())
-    calls.resume({calls.interrupts[0].id: True})
-    assert calls.next_input().resume
 
 
 @pytest.mark.parametrize(
