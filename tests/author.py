@@ -18,6 +18,7 @@ from ledger import (
     PARTS,
     POOLS,
     ROLES,
+    SHARED,
     STATES,
     TAGS,
     VALUES,
@@ -89,6 +90,8 @@ class Author(Ledger):
 
     def _tag_for_call(self, name: str, parent: str | None) -> str | None:
         """A tag for a call's start that agrees with the owner of the call, or else of its parent."""
+        if name in SHARED or parent in SHARED:
+            return None
         if name in self.owners["call"]:
             return self.pick([None, self.owners["call"][name]])
         if parent in self.owners["text"]:
@@ -163,7 +166,7 @@ class Author(Ledger):
         name = self.id("result") if self.chance(16) else f"r{call[1:]}"
         if name in self.roles and not self.chance(6):
             return
-        tag = self.tag()
+        tag = self.tag(name)
         self.close_lane(tag)
         content: Any = self.pick([PARTS, PARTS[:1], []]) if self.chance(6) else self.pick(DELTAS)
         role = self.pick([None, "tool"])
@@ -281,10 +284,10 @@ class Author(Ledger):
         name, owners = self.id("activity"), self.owners["activity"]
         known = name in self.roles
         if known and not self.chance(3):
-            tag = self.pick([None, owners[name]]) if name in owners else self.tag()
+            tag = self.pick([None, owners[name]]) if name in owners else self.tag(name)
             self.write("ACTIVITY_DELTA", tag, messageId=name, activityType=self.pick(["a", "b"]), patch=self._patch())
             return
-        tag, replace = self.tag(), self.pick([None, True, False])
+        tag, replace = self.tag(name), self.pick([None, True, False])
         self.write(
             "ACTIVITY_SNAPSHOT",
             tag,
@@ -293,7 +296,7 @@ class Author(Ledger):
             content=self.pick([{"a": 1, "b": [1], "c": {"d": None}}, {}]),
             replace=replace,
         )
-        if not known or replace is not False:
+        if replace is not False or (not known and name not in owners):
             owners[name] = tag
         else:
             # Declined. Whose it is now, when it was made in an earlier run, is nobody's rule: only untagged deltas.
@@ -365,10 +368,7 @@ class Author(Ledger):
     def _restate(self, name: str, message: Wire) -> None:
         """A snapshot or an input says who owns a message, and its calls (MSGS-5, OPEN-2)."""
         tag = message.get("subagentRunId")
-        families = ["text", "activity"] if message["role"] == "activity" else ["text"]
-        if message["role"] == "reasoning" or name in self.owners["reasoning"]:
-            families.append("reasoning")
-        for family in families:
+        for family in ("text", "activity", "reasoning"):
             self.owners[family][name] = tag
         self.owners["minted"].pop(name, None)
         for call in message.get("toolCalls", ()):
@@ -396,11 +396,11 @@ class Author(Ledger):
         for name in names:
             if self.chance(12 if name in busy else 3):
                 continue
-            tag = min(busy[name], key=str) if name in busy else self.pick([self.stored.get(name), self.tag()])
+            tag = min(busy[name], key=str) if name in busy else self.pick([self.stored.get(name), self.tag(name)])
             role = self.roles.get(name) or self.pick(["assistant", "user"])
             messages.append(self.message(name, role, tag))
         if messages and self.chance(20):
-            messages.append({"id": "x0", "role": "critic", "content": "?"})
+            messages.append({"id": "y0", "role": "critic", "content": "?"})
         self.write("MESSAGES_SNAPSHOT", messages=messages)
         held = {message["id"] for message in messages}
         for role in ("activity", "reasoning"):

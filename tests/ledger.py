@@ -8,8 +8,20 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-__all__ = ["DELTAS", "EVERY_ID", "OPENERS", "OPERATIONS", "PARTS", "POOLS", "ROLES", "STATES", "TAGS", "VALUES"]
-__all__ += ["METADATA", "Draw", "Ledger", "Owners", "Wire", "below"]
+__all__ = [
+    "DELTAS",
+    "EVERY_ID",
+    "OPENERS",
+    "OPERATIONS",
+    "PARTS",
+    "POOLS",
+    "ROLES",
+    "SHARED",
+    "STATES",
+    "TAGS",
+    "VALUES",
+]
+__all__ += ["METADATA", "VALUES", "Draw", "Ledger", "Owners", "Wire", "below"]
 
 T = TypeVar("T")
 Wire = dict[str, Any]
@@ -27,7 +39,9 @@ POOLS: dict[str, list[str]] = {
     "span": ["k0", "g0"],
     "activity": ["a0", "a1"],
 }
-EVERY_ID = sorted({name for pool in POOLS.values() for name in pool} | {"u0", "nobody", ""})
+SHARED = ["x0", ""]
+"""Ids that every family uses now and then, always without a tag: who owns them is nobody's rule."""
+EVERY_ID = sorted({name for pool in POOLS.values() for name in pool} | {"u0", "nobody", *SHARED})
 DELTAS = ["x", "", "ab ", '{"a":', "1}", '"', "\\", "é\u2028", "😀", "\n"]
 VALUES: list[Any] = [1, "v", None, True, [1, {"z": None}], {"k": {"n": 1}}, -2.5, [], {}]
 METADATA: list[Wire] = [{"x.a": 1}, {"x.a": None}, {"x.b": {"in": 1}}, {"x.b": {"out": 2}, "x.a": [1]}, {}]
@@ -105,15 +119,18 @@ class Ledger:
     def chance(self, one_in: int) -> bool:
         return self.below(one_in) == one_in - 1
 
-    def tag(self) -> str | None:
-        return self.pick([None, None, *TAGS])
+    def tag(self, name: str | None = None) -> str | None:
+        """Any owner, for an event about the id."""
+        return None if name in SHARED else self.pick([None, None, *TAGS])
 
     def id(self, family: str) -> str:
-        return self.pick(EVERY_ID) if self.chance(60) else self.pick(POOLS[family])
+        return self.pick(SHARED) if self.chance(60) else self.pick(POOLS[family])
 
     def tag_for(self, family: str, name: str) -> str | None:
         """A tag that agrees with the owner of an id, or any when nobody owns it yet."""
         owners = self.owners[family]
+        if name in SHARED:
+            return None
         if name in owners:
             return self.pick([None, owners[name]])
         return self.owners["minted"][name] if name in self.owners["minted"] else self.tag()
