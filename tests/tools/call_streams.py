@@ -78,3 +78,17 @@ def answers(calls: Calls) -> dict[str, ToolMessage]:
 def kinds(calls: Calls) -> dict[str, str]:
     """What kind of answer each call got, in the order of the messages."""
     return {id: message.metadata["agui_core.answer"] for id, message in answers(calls).items()}
+
+
+def one(function: Any, *, arguments: str = "{}", name: str = "tool", limit: int = 32, **options: Any) -> Calls:
+    """A finished run that calls one tool."""
+    tools = Toolset()
+    tools.tool(name=name, **options)(function)
+    return thread(tools, run("r", call("a", name, arguments)), limit=limit)
+
+
+async def answer_of(calls: Calls) -> ToolMessage:
+    assert await calls.answer() == ("a",)
+    answer = answers(calls)["a"]
+    assert answer.content, "content is never empty"
+    return answer
