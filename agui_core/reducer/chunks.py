@@ -17,7 +17,7 @@ from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
 
-__all__ = ["CHUNKS", "ChunkStream", "Expander", "Expansion", "Family", "Owner", "contents", "name_owner"]
+__all__ = ["CHUNKS", "ChunkStream", "Expander", "Expansion", "Family", "Owner", "contents", "name_owner", "refuse"]
 
 Owner: TypeAlias = str | None
 """A `subagentRunId`, or None for the parent agent."""
@@ -203,7 +203,7 @@ class Expander:
             if holder in self._holders:
                 owner = self._holders[holder]
                 if tag is not UNSET and tag != owner:
-                    raise _refusal(
+                    raise refuse(
                         "SUB-8",
                         chunk,
                         f"subagentRunId {quoted(tag)} does not match the owner of {kind.noun} {quoted(item)},"
@@ -218,7 +218,7 @@ class Expander:
         if None in candidates or not candidates:
             return None
         if len(candidates) > 1:
-            raise _refusal(
+            raise refuse(
                 "CHUNK-12",
                 chunk,
                 f"it names neither a {kind.id_field} nor a subagentRunId, and {len(candidates)} subagents have an open"
@@ -235,7 +235,7 @@ class Expander:
             established = getattr(stream, held)
             if value is not UNSET and value != established:
                 shown = "absent" if established is UNSET else repr(established)
-                raise _refusal(
+                raise refuse(
                     "CHUNK-7",
                     chunk,
                     f"{wire} {quoted(value)} does not match the open stream's {wire}, {shown}; a later chunk of"
@@ -245,14 +245,14 @@ class Expander:
 
     def _opener(self, chunk: Chunk, kind: _Kind, item: str | UnsetType) -> ChunkStream:
         if item is UNSET:
-            raise _refusal(
+            raise refuse(
                 "CHUNK-3",
                 chunk,
                 f"it opens a {kind.noun} and so must have a {kind.id_field}; nothing is open to continue",
             )
         if isinstance(chunk, e.ToolCallChunkEvent):
             if chunk.tool_call_name is UNSET:
-                raise _refusal(
+                raise refuse(
                     "CHUNK-3", chunk, f"it opens tool call {quoted(item)} and so must have a toolCallName", str(item)
                 )
             parent = chunk.parent_message_id or UNSET  # EVT-6: an empty one counts as absent
@@ -327,5 +327,6 @@ def name_owner(owner: Owner) -> str:
     return "the parent agent" if owner is None else f"subagent {quoted(owner)}"
 
 
-def _refusal(rule: str, event: e.Event, message: str, *ids: str) -> ProtocolError:
+def refuse(rule: str, event: e.Event, message: str, *ids: str) -> ProtocolError:
+    """The error for a broken sequence; whoever knows the event's index adds it."""
     return ProtocolError(message, rule=rule, type=event.type, ids=ids)

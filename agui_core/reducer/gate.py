@@ -16,8 +16,9 @@ from agui_core.errors import LimitExceeded, ProtocolError, quoted
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.reducer.chunks import CHUNKS, Expander
+from agui_core.reducer.items import Note, Open
 from agui_core.reducer.repair import find_repair
-from agui_core.reducer.sequence import Note, Open, Sequence
+from agui_core.reducer.sequence import Sequence
 
 __all__ = ["CONTENT", "Gate", "Step"]
 

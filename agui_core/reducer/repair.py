@@ -15,7 +15,8 @@ from agui_core.errors import ProtocolError
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET
 from agui_core.reducer.chunks import CHUNKS, Expander, contents
-from agui_core.reducer.sequence import Open, Sequence
+from agui_core.reducer.items import Open
+from agui_core.reducer.sequence import Sequence
 
 __all__ = ["find_repair"]
 

@@ -29,7 +29,7 @@ from agui_core.protocol.content import ContentPart
 from agui_core.protocol.messages import Message, UserMessage
 from agui_core.protocol.run import Context, ResumeEntry
 from agui_core.reducer import Reducer, Run
-from agui_core.reducer.reducer import Status
+from agui_core.reducer.intake import Status
 from agui_core.stream.readers import check_interval
 from agui_core.stream.rounds import Agent, OnInterrupt, Rounds
 from agui_core.stream.turn import News, Turn, Updates

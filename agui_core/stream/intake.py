@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
-from agui_core.reducer.reducer import Middleware, Policy
+from agui_core.reducer.intake import Middleware, Policy
 from agui_core.wire.reading import Bytes
 
 __all__ = ["WIRE", "Intake", "open_reducer"]

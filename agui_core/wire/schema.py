@@ -295,9 +295,7 @@ class Shape(Node):
             court.note("PROC-5", f"unknown property `{pointer((*path, name))}` was removed", (*path, name))
             return msgspec.UNSET
         if item is None and court.lenient and name not in self._required:
-            court.forgive(
-                _FIELD_RULES.get(name, "EVT-8"), f"null at `{pointer((*path, name))}` counts as absent", (*path, name)
-            )
+            court.forgive("EVT-8", f"null at `{pointer((*path, name))}` counts as absent", (*path, name))
             return msgspec.UNSET
         return node.judge(item, (*path, name), court)
 

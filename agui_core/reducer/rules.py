@@ -1,0 +1,433 @@
+"""The rules of the sequence: one function per event type, and the table of each phase (protocol sections 5 to 10, 15).
+
+A rule raises `ProtocolError`, or `LimitExceeded`, and changes nothing; or it notes in the sequence what the event
+opens, closes and claims, and returns the item concerned. `sequence.py` tells how they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agui_core.errors import LimitExceeded, ProtocolError, quoted
+from agui_core.protocol import events as e
+from agui_core.protocol.base import UNSET, UnsetType
+from agui_core.protocol.run import PROTOCOL_VERSION, InterruptOutcome, SuccessOutcome, SuspendedOutcome, TokenUsage
+from agui_core.reducer.chunks import Owner, name_owner, refuse
+from agui_core.reducer.items import Open
+
+if TYPE_CHECKING:
+    from agui_core.reducer.sequence import Sequence
+
+__all__ = ["TABLES", "refuse_by_phase"]
+
+Rule: TypeAlias = Callable[["Sequence", Any], Open | None]
+
+
+def refuse_by_phase(sequence: Sequence, event: e.Event) -> ProtocolError:
+    """The refusal of an event that a phase's table does not have."""
+    match sequence.phase:
+        case "idle":
+            return refuse("RUN-1", event, "the first event must be RUN_STARTED or RUN_ERROR")
+        case "running":
+            return refuse(
+                "RUN-2", event, f"run {quoted(sequence.run_id)} is still active; finish it before the next run starts"
+            )
+        case "finished" | "finished+":
+            return refuse(
+                "RUN-2",
+                event,
+                "the run has finished; only RUN_STARTED or one late RUN_ERROR may follow",
+                *_run(sequence),
+            )
+        case _:
+            return refuse("RUN-7", event, "the run has failed; only RUN_STARTED may follow", *_run(sequence))
+
+
+def _run(sequence: Sequence) -> tuple[str, ...]:
+    return () if sequence.run_id is None else (sequence.run_id,)
+
+
+def _owner_of(tag: str | UnsetType) -> Owner:
+    return None if tag is UNSET else tag
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------
+
+
+def _run_started(sequence: Sequence, event: e.RunStartedEvent) -> None:
+    if sequence.thread_id is not None and event.thread_id != sequence.thread_id:
+        sequence.warn(
+            "RUN-10",
+            event,
+            f"threadId {quoted(event.thread_id)} differs from the earlier run's {quoted(sequence.thread_id)}",
+        )
+    if event.run_id in sequence.run_ids:
+        sequence.warn("RUN-10", event, f"runId {quoted(event.run_id)} was used by an earlier run of this stream")
+    elif len(sequence.run_ids) < sequence.limits.open_items:
+        sequence.run_ids[event.run_id] = None
+    if event.protocol_version is not UNSET:
+        _note_version(sequence, event, event.protocol_version)
+    sequence.begin_run(event)
+    if event.input is not UNSET:
+        sequence.own_messages(event, event.input.messages, authoritative=False)
+
+
+def _note_version(sequence: Sequence, event: e.Event, declared: str) -> None:
+    """VER-2, VER-3: compare number by number; newer or unreadable is a warning."""
+    major, dot, minor = declared.partition(".")
+    readable = bool(dot) and all(part.isascii() and part.isdigit() and len(part) < 10 for part in (major, minor))
+    if not readable:
+        sequence.warn(
+            "VER-3", event, f"protocolVersion {quoted(declared)} cannot be interpreted; read as {PROTOCOL_VERSION}"
+        )
+    elif (int(major), int(minor)) > tuple(int(part) for part in PROTOCOL_VERSION.split(".")):
+        sequence.warn(
+            "VER-3", event, f"protocolVersion {declared} is newer than {PROTOCOL_VERSION}, which is spoken here"
+        )
+
+
+def _run_finished(sequence: Sequence, event: e.RunFinishedEvent) -> None:
+    if sequence.anything_open:
+        noun, ids = _what_is_open(sequence)
+        shown = ", ".join(repr(id) for id in ids[:5]) + (", ..." if len(ids) > 5 else "")
+        raise refuse(
+            "RUN-4", event, f"{noun} still open: {shown}; close everything before the run finishes", *ids[:100]
+        )
+    if event.run_id != sequence.run_id:
+        sequence.warn(
+            "OPEN-1", event, f"runId {quoted(event.run_id)} differs from RUN_STARTED's {quoted(sequence.run_id)}"
+        )
+    if event.thread_id != sequence.thread_id:
+        sequence.warn(
+            "OPEN-1",
+            event,
+            f"threadId {quoted(event.thread_id)} differs from RUN_STARTED's {quoted(sequence.thread_id)}",
+        )
+    outcome = event.outcome
+    raised: set[str] = set()
+    if isinstance(outcome, InterruptOutcome):
+        for interrupt in outcome.interrupts:
+            if interrupt.id in raised:
+                sequence.warn("INT-2", event, f"two interrupts carry the id {quoted(interrupt.id)}")
+            raised.add(interrupt.id)
+    elif isinstance(outcome, SuccessOutcome) and outcome.pending_tool_call_ids:
+        if list(outcome.pending_tool_call_ids) != list(sequence.pending):
+            sequence.warn("FT-3", event, "pendingToolCallIds differs from the calls without a result in this run")
+    elif outcome is not UNSET and outcome.type == "cancelled" and event.result is not UNSET:
+        sequence.warn("RUN-14", event, "a cancelled run carries a result")
+    _note_usage(sequence, event, event.usage)
+    unknown = [id for id in sequence.suspended_on if id not in raised]
+    if unknown:
+        sequence.warn(
+            "SUB-7", event, f"a suspended subagent waits for interrupts that the run does not raise: {unknown[:5]}"
+        )
+    sequence.set_phase("finished")
+
+
+def _what_is_open(sequence: Sequence) -> tuple[str, list[str]]:
+    for noun, ids in (
+        ("text messages are", list(sequence.texts)),
+        ("tool calls are", list(sequence.calls)),
+        ("reasoning messages are", list(sequence.reasonings)),
+        ("reasoning spans are", list(sequence.spans)),
+        ("steps are", [name for _, name in sequence.steps]),
+    ):
+        if ids:
+            return noun, ids
+    return "subagents are", list(sequence.subagents)
+
+
+def _note_usage(sequence: Sequence, event: e.Event, usage: tuple[TokenUsage, ...] | UnsetType) -> None:
+    for entry in usage or ():
+        counts = (entry.input_tokens, entry.output_tokens, entry.total_tokens)
+        if UNSET not in counts and counts[0] + counts[1] != counts[2]:  # type: ignore[operator]
+            sequence.warn("USE-1", event, f"totalTokens {counts[2]} is not inputTokens + outputTokens")
+
+
+def _run_error(sequence: Sequence, event: e.RunErrorEvent) -> None:
+    _note_usage(sequence, event, event.usage)
+    sequence.set_phase("failed")
+
+
+# --- triads -------------------------------------------------------------------------------------------------------
+
+
+def _own(sequence: Sequence, event: e.Event, owners: dict[str, Owner], id: str, owner: Owner) -> Owner:
+    """Note the owner of an id unless it has one; returns the owner that stands. Bounds the ids known in one run, which
+    may be more than what is held: a snapshot can drop what is open.
+    """
+    limit = 2 * (sequence.limits.tool_calls if owners is sequence.call_owners else sequence.limits.messages)
+    if id not in owners and len(owners) >= limit:
+        name = "tool_calls" if owners is sequence.call_owners else "messages"
+        raise LimitExceeded(f"more than {limit} ids of {name} in one run", limit=name, type=event.type)
+    return owners.setdefault(id, owner)
+
+
+def _open_item(
+    sequence: Sequence, event: Any, table: dict[str, Open], owners: dict[str, Owner], noun: str, id: str
+) -> Open:
+    if id in table:
+        raise refuse("STR-1", event, f"{noun} {quoted(id)} is already open; end it before it is started again", id)
+    if id in owners:
+        sequence.agree(event, event.subagent_run_id, owners[id], noun, id, "SUB-10")
+    sequence.room_for_one(event)
+    owner = _own(sequence, event, owners, id, _owner_of(event.subagent_run_id))
+    item = table[id] = Open(id, owner, event)
+    return item
+
+
+def _continue_item(sequence: Sequence, event: Any, table: dict[str, Open], noun: str, id: str) -> Open:
+    item = table.get(id)
+    if item is None:
+        raise refuse("STR-2", event, f"{noun} {quoted(id)} is not open; start it first", id)
+    if event.subagent_run_id is not UNSET:
+        sequence.agree(event, event.subagent_run_id, item.owner, noun, id)
+    return item
+
+
+def _end_item(sequence: Sequence, event: Any, table: dict[str, Open], noun: str, id: str) -> Open:
+    item = _continue_item(sequence, event, table, noun, id)
+    del table[id]
+    return item
+
+
+def _text_start(sequence: Sequence, event: e.TextMessageStartEvent) -> Open:
+    return _open_item(sequence, event, sequence.texts, sequence.message_owners, "text message", event.message_id)
+
+
+def _text_content(sequence: Sequence, event: e.TextMessageContentEvent) -> Open:
+    return _continue_item(sequence, event, sequence.texts, "text message", event.message_id)
+
+
+def _text_end(sequence: Sequence, event: e.TextMessageEndEvent) -> Open:
+    return _end_item(sequence, event, sequence.texts, "text message", event.message_id)
+
+
+def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
+    # EVT-6: an empty parentMessageId counts as absent.
+    id, parent, tag = event.tool_call_id, event.parent_message_id or UNSET, event.subagent_run_id
+    if id in sequence.calls:
+        raise refuse("STR-1", event, f"tool call {quoted(id)} is already open; end it before it is started again", id)
+    owner = _owner_of(tag)
+    if parent is not UNSET and parent in sequence.message_owners:
+        sequence.agree(event, tag, sequence.message_owners[parent], "its parent message", parent, "SUB-12")
+        owner = sequence.message_owners[parent]
+    if id in sequence.call_owners:
+        # SUB-10; an untagged start speaks for the owner of the parent that it names, which must be the call's.
+        named = tag if tag is not UNSET or owner is None else owner
+        sequence.agree(event, named, sequence.call_owners[id], "tool call", id, "SUB-10")
+        owner = sequence.call_owners[id]
+    sequence.room_for_one(event)
+    _own(sequence, event, sequence.call_owners, id, owner)
+    sequence.started_calls[id] = event.tool_call_name
+    item = sequence.calls[id] = Open(id, owner, event)
+    return item
+
+
+def _call_args(sequence: Sequence, event: e.ToolCallArgsEvent) -> Open:
+    return _continue_item(sequence, event, sequence.calls, "tool call", event.tool_call_id)
+
+
+def _call_end(sequence: Sequence, event: e.ToolCallEndEvent) -> Open:
+    return _end_item(sequence, event, sequence.calls, "tool call", event.tool_call_id)
+
+
+def _call_result(sequence: Sequence, event: e.ToolCallResultEvent) -> None:
+    owner = _owner_of(event.subagent_run_id)
+    _own(sequence, event, sequence.message_owners, event.message_id, owner)
+    sequence.message_owners[event.message_id] = owner
+    sequence.answered.add(event.tool_call_id)
+
+
+def _reasoning_start(sequence: Sequence, event: e.ReasoningMessageStartEvent) -> Open:
+    if event.message_id in sequence.spans:
+        owner = sequence.reasoning_owners[event.message_id]
+        sequence.agree(event, event.subagent_run_id, owner, "reasoning span", event.message_id, "REAS-1")
+    return _open_item(
+        sequence, event, sequence.reasonings, sequence.reasoning_owners, "reasoning message", event.message_id
+    )
+
+
+def _reasoning_content(sequence: Sequence, event: e.ReasoningMessageContentEvent) -> Open:
+    return _continue_item(sequence, event, sequence.reasonings, "reasoning message", event.message_id)
+
+
+def _reasoning_end(sequence: Sequence, event: e.ReasoningMessageEndEvent) -> Open:
+    return _end_item(sequence, event, sequence.reasonings, "reasoning message", event.message_id)
+
+
+# --- spans, steps, subagents --------------------------------------------------------------------------------------
+
+
+def _span_start(sequence: Sequence, event: e.ReasoningStartEvent) -> None:
+    id = event.message_id
+    if id in sequence.spans:
+        raise refuse(
+            "REAS-3", event, f"reasoning span {quoted(id)} is already open; end it before it is started again", id
+        )
+    if id in sequence.reasoning_owners:
+        sequence.agree(event, event.subagent_run_id, sequence.reasoning_owners[id], "reasoning span", id, "REAS-1")
+    sequence.room_for_one(event)
+    _own(sequence, event, sequence.reasoning_owners, id, _owner_of(event.subagent_run_id))
+    sequence.spans[id] = None
+
+
+def _span_end(sequence: Sequence, event: e.ReasoningEndEvent) -> None:
+    id = event.message_id
+    if id not in sequence.spans:
+        raise refuse("REAS-3", event, f"reasoning span {quoted(id)} is not open; start it first", id)
+    sequence.agree(event, event.subagent_run_id, sequence.reasoning_owners[id], "reasoning span", id, "OPEN-18")
+    del sequence.spans[id]
+
+
+def _step_started(sequence: Sequence, event: e.StepStartedEvent) -> None:
+    key = (_owner_of(event.subagent_run_id), event.step_name)
+    if key in sequence.steps:
+        raise refuse(
+            "STEP-2",
+            event,
+            f"step {quoted(key[1])} of {name_owner(key[0])} is already open; finish it before it is started again",
+            key[1],
+        )
+    sequence.room_for_one(event)
+    sequence.steps[key] = None
+
+
+def _step_finished(sequence: Sequence, event: e.StepFinishedEvent) -> None:
+    key = (_owner_of(event.subagent_run_id), event.step_name)
+    if key not in sequence.steps:
+        others = [owner for owner, name in sequence.steps if name == key[1]]
+        hint = f"; {name_owner(others[0])} has one open, and a step is finished by whoever started it" if others else ""
+        raise refuse(
+            "STEP-3",
+            event,
+            f"step {quoted(key[1])} of {name_owner(key[0])} was not started; start it first{hint}",
+            key[1],
+        )
+    del sequence.steps[key]
+
+
+def _subagent_started(sequence: Sequence, event: e.SubagentStartedEvent) -> None:
+    id, parent = event.subagent_run_id, event.parent_subagent_run_id
+    if id in sequence.subagents:
+        raise refuse(
+            "SUB-4",
+            event,
+            f"subagent {quoted(id)} is already active; an invocation is announced once, and a new one needs a new id",
+            id,
+        )
+    if id in sequence.ended_subagents:
+        raise refuse(
+            "SUB-4", event, f"subagent {quoted(id)} has ended in this run; a new invocation needs a new id", id
+        )
+    if parent is not UNSET and parent not in sequence.subagents and parent not in sequence.ended_subagents:
+        raise refuse(
+            "SUB-13",
+            event,
+            f"parentSubagentRunId {quoted(parent)} names no subagent announced in this run; announce the parent first",
+            id,
+            parent,
+        )
+    if len(sequence.subagents) + len(sequence.ended_subagents) >= sequence.limits.subagents:
+        raise LimitExceeded(
+            f"more than {sequence.limits.subagents} subagents in one run", limit="subagents", type=event.type
+        )
+    if id in sequence.tags:
+        sequence.warn("SUB-3", event, f"subagent {quoted(id)} is announced after events that carry its tag")
+    sequence.subagents[id] = None
+
+
+def _subagent_ended(sequence: Sequence, event: e.SubagentFinishedEvent | e.SubagentErrorEvent) -> None:
+    id = event.subagent_run_id
+    if id not in sequence.subagents:
+        raise refuse(
+            "SUB-4", event, f"subagent {quoted(id)} is not active; announce it with SUBAGENT_STARTED first", id
+        )
+    del sequence.subagents[id]
+    sequence.ended_subagents[id] = None
+    if isinstance(event, e.SubagentFinishedEvent) and isinstance(event.outcome, SuspendedOutcome):
+        sequence.suspended_on.update(dict.fromkeys(event.outcome.interrupt_ids or ()))
+
+
+# --- standalone ---------------------------------------------------------------------------------------------------
+
+
+def _encrypted_value(sequence: Sequence, event: e.ReasoningEncryptedValueEvent) -> None:
+    id = event.entity_id
+    tables = (
+        (sequence.call_owners,)
+        if event.subtype == "tool-call"
+        else (sequence.message_owners, sequence.reasoning_owners)
+    )
+    for owners in tables:
+        if id in owners:
+            sequence.agree(event, event.subagent_run_id, owners[id], event.subtype, id)
+            return
+
+
+def _messages_snapshot(sequence: Sequence, event: e.MessagesSnapshotEvent) -> None:
+    sequence.own_messages(event, event.messages, authoritative=True)
+
+
+def _activity_snapshot(sequence: Sequence, event: e.ActivitySnapshotEvent) -> None:
+    id, owner = event.message_id, _owner_of(event.subagent_run_id)
+    known = id in sequence.activity_owners
+    if known and event.replace is False:
+        if owner is not None and owner != sequence.activity_owners[id]:
+            sequence.warn(
+                "ACT-3", event, f"activity {quoted(id)} keeps its owner, {name_owner(sequence.activity_owners[id])}"
+            )
+    else:
+        _own(sequence, event, sequence.activity_owners, id, owner)
+        sequence.activity_owners[id] = owner
+
+
+def _activity_delta(sequence: Sequence, event: e.ActivityDeltaEvent) -> None:
+    id = event.message_id
+    if id in sequence.activity_owners:
+        sequence.agree(event, event.subagent_run_id, sequence.activity_owners[id], "activity", id, "ACT-9")
+
+
+def _anything(sequence: Sequence, event: e.Event) -> None:
+    """An active run is all that this event needs."""
+
+
+_ACTIVE: dict[type[e.Event], Rule] = {
+    e.StepStartedEvent: _step_started,
+    e.StepFinishedEvent: _step_finished,
+    e.TextMessageStartEvent: _text_start,
+    e.TextMessageContentEvent: _text_content,
+    e.TextMessageEndEvent: _text_end,
+    e.ToolCallStartEvent: _call_start,
+    e.ToolCallArgsEvent: _call_args,
+    e.ToolCallEndEvent: _call_end,
+    e.ToolCallResultEvent: _call_result,
+    e.ReasoningStartEvent: _span_start,
+    e.ReasoningEndEvent: _span_end,
+    e.ReasoningMessageStartEvent: _reasoning_start,
+    e.ReasoningMessageContentEvent: _reasoning_content,
+    e.ReasoningMessageEndEvent: _reasoning_end,
+    e.ReasoningEncryptedValueEvent: _encrypted_value,
+    e.StateSnapshotEvent: _anything,
+    e.StateDeltaEvent: _anything,
+    e.MessagesSnapshotEvent: _messages_snapshot,
+    e.ActivitySnapshotEvent: _activity_snapshot,
+    e.ActivityDeltaEvent: _activity_delta,
+    e.SubagentStartedEvent: _subagent_started,
+    e.SubagentFinishedEvent: _subagent_ended,
+    e.SubagentErrorEvent: _subagent_ended,
+    e.RawEvent: _anything,
+    e.CustomEvent: _anything,
+}
+_STARTED: dict[type[e.Event], Rule] = {e.RunStartedEvent: _run_started}
+_FAILED: dict[type[e.Event], Rule] = {e.RunErrorEvent: _run_error}
+
+TABLES: dict[str, dict[type[e.Event], Rule]] = {
+    "idle": {**_STARTED, **_FAILED},
+    "running": {**_ACTIVE, **_FAILED, e.RunFinishedEvent: _run_finished},
+    "finished": {**_STARTED, **_FAILED},
+    "failed": _STARTED,
+    "finished+": {**_ACTIVE, **_STARTED, **_FAILED},
+    "failed+": {**_ACTIVE, **_STARTED},
+}
