@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -318,3 +319,51 @@ def test_warnings_count_repeats_and_read_well() -> None:
     )
     for part in ("event 1", "CUSTOM", "extra", "[PROC-5]", "3"):
         assert part in str(warning)
+
+
+def test_a_reducer_that_nobody_holds_is_gone_at_once() -> None:
+    """No cycle keeps it for the collector."""
+    reducer = agui.Reducer()
+    reducer.apply({"type": "RUN_STARTED", "threadId": "t", "runId": "r"})
+    reducer.apply({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "n"})
+    assert reducer.tool_calls["c"].args is agui.UNSET
+    gone = weakref.ref(reducer)
+    del reducer
+    assert gone() is None
+
+
+def test_pending_calls_are_those_of_the_latest_run() -> None:
+    """FT-2."""
+    reducer = agui.Reducer()
+    for run in ("r1", "r2"):
+        reducer.apply({"type": "RUN_STARTED", "threadId": "t", "runId": run})
+        reducer.apply({"type": "TOOL_CALL_START", "toolCallId": f"call of {run}", "toolCallName": "n"})
+        assert reducer.run.pending_tool_calls == (f"call of {run}",)
+        reducer.apply({"type": "TOOL_CALL_END", "toolCallId": f"call of {run}"})
+        reducer.apply({"type": "RUN_FINISHED", "threadId": "t", "runId": run})
+        assert reducer.run.pending_tool_calls == (f"call of {run}",)
+
+
+def test_listeners_that_raise_stop_nothing() -> None:
+    def fail(_: object) -> None:
+        raise ValueError("no")
+
+    reducer = agui.Reducer(on_event=fail, on_warning=fail)
+    reducer.apply_lines(
+        b'{"type":"RUN_STARTED","threadId":"t","runId":"r"}\n{"type":"NEWER"}\n{"type":"RAW","event":1}\n'
+    )
+    assert reducer.status == "running"
+    assert {warning.rule for warning in reducer.warnings} == {"PROC-4", "OBSERVER"}
+
+
+def test_copies_of_text_are_bounded() -> None:
+    """A patch may copy a long text over and over; `nodes` counts text as well."""
+    reducer = agui.Reducer()
+    reducer.apply({"type": "RUN_STARTED", "threadId": "t", "runId": "r"})
+    reducer.apply({"type": "STATE_SNAPSHOT", "snapshot": {"a": "x" * 1_000_000}})
+    with pytest.raises(agui.LimitExceeded) as caught:
+        for number in range(40):
+            operation = {"op": "copy", "from": "", "path": f"/copy{number}"}
+            reducer.apply({"type": "STATE_DELTA", "delta": [operation]})
+    assert caught.value.limit == "nodes"
+    assert len(reducer.state) < 12

@@ -14,6 +14,7 @@ from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.reducer.gate import Gate
 from agui_core.reducer.intake import Middleware, Policy, through
+from agui_core.reducer.items import Noted
 from agui_core.warning import ProtocolWarning, WarningLog
 from agui_core.wire import Decoder
 
@@ -35,7 +36,7 @@ class Conformer:
         limits = limits or Limits()
         self._log = WarningLog(limits.warnings, on_warning)
         self._decoder = Decoder(self._log, policy=policy, limits=limits)
-        self._gate = Gate(limits, self._note, lenient=policy == "lenient")
+        self._gate = Gate(limits, Noted(self), lenient=policy == "lenient")
         self._middleware = tuple(middleware)
         self._error: AGUIError | None = None
         self._index = 0

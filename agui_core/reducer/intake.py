@@ -25,7 +25,7 @@ from agui_core.protocol.messages import Message
 from agui_core.reducer.conversation import Conversation, Entry, MessageEntry
 from agui_core.reducer.gate import Gate, Step
 from agui_core.reducer.handlers import APPLY, PREPARE
-from agui_core.reducer.items import Open
+from agui_core.reducer.items import Noted, Open
 from agui_core.reducer.json_patch import Document
 from agui_core.reducer.views import Run
 from agui_core.warning import ProtocolWarning, WarningLog
@@ -100,7 +100,7 @@ class Intake:
         self._limits = limits = limits or Limits()
         self._log = WarningLog(limits.warnings, on_warning)
         self._decoder = Decoder(self._log, policy=policy, limits=limits)
-        self._gate = Gate(limits, self._note, lenient=policy == "lenient")
+        self._gate = Gate(limits, Noted(self), lenient=policy == "lenient")
         self._conversation = Conversation(limits)
         self._state = Document({} if state is UNSET or state is None else state, limits)
         self._sse = SSEDecoder(limits.event_bytes)

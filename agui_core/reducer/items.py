@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Protocol
 
 import msgspec
@@ -9,13 +10,25 @@ import msgspec
 from agui_core.protocol import events as e
 from agui_core.reducer.chunks import Owner
 
-__all__ = ["Note", "Open"]
+__all__ = ["Note", "Noted", "Open"]
 
 
 class Note(Protocol):
     """Receives a producer's breach that rejects nothing, or nothing under the lenient policy (then `refused`)."""
 
     def __call__(self, rule: str, type: str, message: str, *, refused: bool = False) -> object: ...
+
+
+class Noted:
+    """A `Note` that passes on to its owner's `_note` without keeping the owner alive: a cycle would keep dead ones."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = weakref.ref(owner)
+
+    def __call__(self, rule: str, type: str, message: str, *, refused: bool = False) -> None:
+        self._owner()._note(rule, type, message, refused=refused)  # type: ignore[union-attr]
 
 
 class Open(msgspec.Struct, eq=False):

@@ -21,6 +21,7 @@ from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import checkpoint
 from agui_core.reducer.conversation import CallEntry, Entry
 from agui_core.reducer.intake import Intake, Middleware, Policy, Status
+from agui_core.reducer.items import Noted
 from agui_core.reducer.views import Changes, Run, ToolCalls
 from agui_core.warning import ProtocolWarning
 
@@ -176,7 +177,7 @@ class Reducer(Intake):
         twin.__dict__.update(self.__dict__)
         twin._log = self._log.copy(self._log.listener)
         twin._decoder = self._decoder.copy(twin._log)
-        twin._gate = self._gate.copy(twin._note)
+        twin._gate = self._gate.copy(Noted(twin))
         twin._conversation, new_of = self._conversation.copy()
         twin._state = self._state.copy()
         twin._sse, twin._lines = self._sse.copy(), self._lines.copy()
