@@ -34,9 +34,6 @@ SAID = {
 }
 """What is said when all calls were run."""
 
-_OPTIONS: dict[str, Any] = {"forwarded_props": {}}
-"""Agents built with the official package before 1.0 refuse an input without."""
-
 
 def weather(city: str) -> str:
     """The weather in a city."""
@@ -129,8 +126,8 @@ class Talk:
             return answer
 
         self.reducer.add({"id": f"user-{len(self.statuses)}", "role": "user", "content": word})
-        await self.send(self.calls.next_input(thread_id="thread", **_OPTIONS))
-        return await self.calls.continue_with(self.send, confirm, **_OPTIONS)
+        await self.send(self.calls.next_input(thread_id="thread"))
+        return await self.calls.continue_with(self.send, confirm)
 
     async def send(self, run_input: agui.RunAgentInput) -> None:
         """One run, update by update."""

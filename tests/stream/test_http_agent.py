@@ -20,6 +20,8 @@ pytestmark = pytest.mark.anyio
 
 QUICK = 0.001
 INPUT = {"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "hi"}], "state": {"n": 1}}
+SENT = {**INPUT, "tools": [], "context": [], "forwardedProps": {}}
+"""What is sent of it, to whomever (IN-5)."""
 
 
 def answer(*pieces: bytes, end: bytes = chunk(b""), then: Callable[[], Any] | None = None, linger: bool = False) -> Any:
@@ -80,7 +82,7 @@ async def test_SSE_1_the_request() -> None:
         "x-once": "1",
     }
     assert expected.items() <= request.headers.items()
-    assert json.loads(request.body) == {**INPUT, "protocolVersion": "1.0"}
+    assert json.loads(request.body) == {**SENT, "protocolVersion": "1.0"}
     assert run.status == "finished"
     assert [message.content for message in run.reducer.messages] == ["hi", "Hé"]
     assert run.reducer.state == {"n": 1}
@@ -144,7 +146,7 @@ async def test_OLD_3_a_pinned_peer() -> None:
     ):
         await finish(run)
     sent = json.loads(server.requests[0].body)
-    assert sent == {**INPUT}
+    assert sent == SENT
     assert run.reducer.messages[0].subagent_run_id == "s"
     assert run.reducer.messages[1].subagent_run_id is agui.UNSET
     assert [warning.rule for warning in run.warnings] == ["OLD-3", "OLD-3"]
@@ -177,6 +179,7 @@ async def test_wrong_answers(handler: Any, status: int, message: str) -> None:
         assert len(caught.value.body) <= 2048
         assert all(connection.is_idle() for connection in client._transport._pool.connections)
         assert len(server.requests) == 1
+        assert not client.is_closed
 
 
 async def test_an_error_body_that_never_ends() -> None:
@@ -331,7 +334,49 @@ async def test_cancelling_while_the_answer_is_waited_for() -> None:
                 pass
         assert scope.cancelled_caught
         assert client._transport._pool.connections == []
+        assert not client.is_closed
         await closed(server)
+
+
+async def test_cancelling_at_any_step_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also between connecting and sending, where a pool keeps the connection until its client is closed."""
+    steps: list[str] = []
+    last = 0
+
+    async def trace(name: str, info: Any) -> None:
+        steps.append(name)
+        if len(steps) == last:
+            scope.cancel()
+
+    build = httpx2.AsyncClient.build_request
+
+    def build_traced(client: Any, *args: Any, **options: Any) -> Any:
+        return build(client, *args, extensions={"trace": trace}, **options)
+
+    monkeypatch.setattr(httpx2.AsyncClient, "build_request", build_traced)
+    async with loopback(answer(sse(text_run("a")))) as server:
+        agent = HttpAgent(server.url)
+        while len(steps) >= last:
+            steps.clear()
+            last += 1
+            with anyio.CancelScope() as scope:
+                async with agent.run(INPUT) as run:
+                    await finish(run)
+            await closed(server)
+    assert "connection.connect_tcp.complete" in steps
+    assert last > 10
+    assert run.status == "finished"
+
+
+async def test_the_certificates_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take long, and each run has a client of its own."""
+    async with loopback(answer(sse(text_run("a")))) as server:
+        async with HttpAgent(server.url).run(INPUT) as run:
+            await finish(run)
+        monkeypatch.setattr("ssl.SSLContext.__new__", None)
+        async with HttpAgent(server.url).run(INPUT) as run:
+            await finish(run)
+    assert run.status == "finished"
 
 
 async def test_an_application_client_keeps_its_connections() -> None:

@@ -29,6 +29,11 @@ def run_input(*messages: Wire, **more: Any) -> Wire:
     return {"threadId": "t", "runId": "r", "messages": list(messages), **more}
 
 
+def whole(*messages: Wire, **more: Any) -> Wire:
+    """The input as it is sent: with everything that an older agent wants to see."""
+    return run_input(*messages, **{"tools": [], "context": [], "forwardedProps": {}, **more})
+
+
 def sent(value: Any, version: str | None = None) -> tuple[Wire, list[str]]:
     """What goes over the wire, and the rules of the warnings."""
     log = WarningLog()
@@ -38,14 +43,29 @@ def sent(value: Any, version: str | None = None) -> tuple[Wire, list[str]]:
 
 
 def test_IN_2_the_version_is_declared() -> None:
-    assert sent(run_input())[0] == run_input(protocolVersion="1.0")
+    assert sent(run_input())[0] == whole(protocolVersion="1.0")
     assert sent(run_input(), "1.0")[0]["protocolVersion"] == "1.0"
     assert sent(run_input(protocolVersion="1.1"))[0]["protocolVersion"] == "1.1"
 
 
 def test_OLD_5_an_old_peer_gets_no_version() -> None:
     for version in ("0.9", "0.0.57", "0.0.39"):
-        assert sent(run_input(protocolVersion="1.0"), version) == (run_input(), [])
+        assert sent(run_input(protocolVersion="1.0"), version) == (whole(), [])
+
+
+def test_IN_5_what_is_left_out_is_sent_empty() -> None:
+    """Agents with `ag-ui-protocol` before 1.0 refuse an input without, and one cannot know who is one."""
+    for version in (None, "1.0", "0.0.57", "0.0.39"):
+        prepared, warnings = sent(run_input(user("hi")), version)
+        assert (prepared["tools"], prepared["context"], prepared["forwardedProps"]) == ([], [], {})
+        assert "state" not in prepared
+        assert "resume" not in prepared
+        assert warnings == []
+    tool = {"name": "f", "description": "d"}
+    context = {"description": "d", "value": "v"}
+    for props in (False, 0, "", [], {"a": None}):
+        given = run_input(tools=[tool], context=[context], forwardedProps=props)
+        assert sent(given)[0] == {**given, "protocolVersion": "1.0"}
 
 
 def test_ACT_10_activities_stay_here() -> None:
@@ -58,7 +78,7 @@ def test_ACT_10_activities_stay_here() -> None:
 def test_PROC_16_unknown_material_is_stripped_with_a_warning() -> None:
     value = run_input(user("hi", mood="good"), {"id": "c", "role": "critic"}, surplus=1)
     prepared, warnings = sent(value)
-    assert prepared == run_input(user("hi"), protocolVersion="1.0")
+    assert prepared == whole(user("hi"), protocolVersion="1.0")
     assert sorted(warnings) == ["PROC-5", "PROC-5", "PROC-9"]
 
 
@@ -110,7 +130,7 @@ def test_every_form_of_input_is_the_same() -> None:
 
 
 def test_OLD_2_an_own_legacy_part_is_upgraded_without_a_word() -> None:
-    assert sent(run_input(user([BINARY]))) == (run_input(user([IMAGE]), protocolVersion="1.0"), [])
+    assert sent(run_input(user([BINARY]))) == (whole(user([IMAGE]), protocolVersion="1.0"), [])
     prepared, warnings = sent(run_input(user([{"type": "binary", "mimeType": "image/png", "id": "only"}])))
     assert prepared["messages"] == [user([])]
     assert warnings == ["PROC-9"]
@@ -118,8 +138,8 @@ def test_OLD_2_an_own_legacy_part_is_upgraded_without_a_word() -> None:
 
 def test_OLD_3_tags_are_kept_from_a_peer_without_subagents() -> None:
     value = run_input(user("hi", subagentRunId="s"), parentRunId="p")
-    assert sent(value, "0.0.57") == (run_input(user("hi"), parentRunId="p"), [])
-    assert sent(value, "0.0.58") == (value, [])
+    assert sent(value, "0.0.57") == (whole(user("hi"), parentRunId="p"), [])
+    assert sent(value, "0.0.58") == (whole(user("hi", subagentRunId="s"), parentRunId="p"), [])
 
 
 def test_OLD_4_content_is_flattened_with_a_warning_that_names_what_is_lost() -> None:
