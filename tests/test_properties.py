@@ -130,12 +130,19 @@ def _push(events: list[Any]) -> Iterator[Any]:
 def test_conform_then_reduce_equals_reduce(case: Case) -> None:
     plain = fold(case["events"], case["input"])
     passed, refusal = _drain(agui.conform(case["events"]))
-    assert refusal == (None if plain.error is None else str(plain.error))
     again = fold(passed, case["input"])
-    assert again.error is None
+    if plain.error is not None and refusal is None:
+        # Whose a message is that a call's start made, only who holds the messages knows.
+        assert plain.error.rule in ("SUB-8", "SUB-10", "SUB-12")
+        assert again.error is not None
+        assert again.error.rule == plain.error.rule
+    else:
+        assert refusal == (None if plain.error is None else str(plain.error))
+        assert again.error is None
+        assert again.types == [event.type for event in passed]
     assert canonical(again.messages) == canonical(plain.messages)
     assert canonical(again.reducer.state) == canonical(plain.reducer.state)
-    assert again.types == plain.types == [event.type for event in passed]
+    assert again.types == plain.types
 
 
 @steady
