@@ -53,23 +53,30 @@ async def test_cancelled_in_a_tool_it_ends() -> None:
 
 
 async def test_cancelled_while_a_sync_decide_blocks_it_does_not_wait_for_it() -> None:
-    gate, went_on = threading.Event(), threading.Event()
+    entered, gate, went_on = threading.Event(), threading.Event(), threading.Event()
 
     def decide(messages: Any, tools: Any) -> Any:
-        gate.wait(10)
+        entered.set()
+        gate.wait(60)
         went_on.set()
         return "late"
 
+    async def cancel_in_the_middle(scope: anyio.CancelScope) -> None:
+        await anyio.to_thread.run_sync(entered.wait)
+        scope.cancel()
+
     try:
         async with ToolLoop(decide, Toolset()).run(given()) as run:
-            with anyio.move_on_after(0.05) as scope:
-                async for _ in run:
-                    pass
+            async with anyio.create_task_group() as tasks:
+                with anyio.CancelScope() as scope:
+                    tasks.start_soon(cancel_in_the_middle, scope)
+                    async for _ in run:
+                        pass
             assert scope.cancelled_caught
             assert not went_on.is_set()
     finally:
         gate.set()
-    assert went_on.wait(10)
+    assert went_on.wait(60)
 
 
 async def test_an_exception_of_the_block_leaves_it_as_itself() -> None:
