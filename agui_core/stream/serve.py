@@ -5,7 +5,8 @@
         ...
 
     app = agui.serve(handler)                                  # uvicorn module:app
-    Starlette(routes=[Route("/agent", agui.serve(handler))])   # or FastAPI's app.add_route("/agent", agui.serve(handler))
+    Starlette(routes=[Route("/agent", agui.serve(handler))])
+    fastapi_app.add_route("/agent", agui.serve(handler))       # `mount` would answer under /agent/ only
 
 What the request may do wrong is answered before the handler is called: 405 for a method other than POST, 415 for a body
 that is not declared as JSON, which also keeps forms of other sites away, 413 for one that is too long, 422 for an input
