@@ -237,7 +237,6 @@ class Conversation:
         "_flat",
         "_heads",
         "_ordered",
-        "_stale",
         "_unstamped",
         "call_count",
         "calls",
@@ -287,7 +286,6 @@ class Conversation:
         """How many serials were given."""
         # The frozen messages in order, None where one is stale; valid while `_ordered`.
         self._flat: list[Message | None] = []
-        self._stale: dict[MessageEntry, None] = {}
         self._ordered = True
         self._built: tuple[Message, ...] | None = ()
 
@@ -369,7 +367,6 @@ class Conversation:
                 held.counted = len(held.text or "")
         for entry in dropped:
             entry.number = -1
-            self._stale.pop(entry, None)
             if entry.id not in self.index:
                 self.removed.pop(entry.id, None)
                 self.removed[entry.id] = version
@@ -390,11 +387,13 @@ class Conversation:
                 yield from head.tail
 
     def fold(self) -> None:
-        """Join what arrived to the texts, and drop what was built of them before. Costs what changed."""
-        self._built = None
+        """Join what arrived to the texts, and freeze anew what changed. Costs what changed, and a pointer per sibling of
+        a changed call.
+        """
+        touched = self.touched
         flat = self._flat if self._ordered else None
-        stale = self._stale
-        for entry in self.touched:
+        self._built = None
+        for entry in touched:
             entry.touched = False
             pieces = entry.pieces
             if type(entry) is CallEntry:
@@ -405,16 +404,27 @@ class Conversation:
                 holder = entry  # type: ignore[assignment]
                 if pieces:
                     holder.message = None
-            if holder.message is None:
-                stale[holder] = None
-                if flat is not None:
-                    # Nothing may hold the old text while it grows.
-                    flat[holder.position] = None
+            if flat is not None and holder.message is None:
+                # Nothing may hold the old text while it grows.
+                flat[holder.position] = None
             if pieces:
                 self.pieces += len(pieces)
                 entry.fold()
-        self._unstamped += self.touched
-        self.touched.clear()
+        if flat is not None:
+            for entry in touched:
+                holder = entry.holder if type(entry) is CallEntry else entry  # type: ignore[assignment]
+                if holder.message is None:
+                    flat[holder.position] = holder.build()
+        self._unstamped += touched
+        touched.clear()
+
+    def fold_call(self, call: CallEntry) -> None:
+        """Join what arrived to the arguments of one call, for whoever reads just them. Costs what arrived."""
+        call.call = call.holder.message = self._built = None
+        if self._ordered:
+            self._flat[call.holder.position] = None
+        self.pieces += len(call.pieces)
+        call.fold()
 
     def settle(self, version: int) -> None:
         """Fold what arrived; count what came, and stamp what changed with `version`, since the last settling.
@@ -461,13 +471,9 @@ class Conversation:
                 self._flat = []
                 for position, entry in enumerate(self.entries()):
                     entry.position = position
-                    self._flat.append(entry.message)
+                    self._flat.append(entry.message or entry.build())
                 self._ordered = True
-            flat = self._flat
-            for entry in self._stale:
-                flat[entry.position] = entry.message or entry.build()
-            self._stale.clear()
-            built = self._built = tuple(flat)  # type: ignore[arg-type]
+            built = self._built = tuple(self._flat)  # type: ignore[arg-type]
         return built
 
     def copy(self) -> tuple[Conversation, dict[Entry, Entry]]:
@@ -495,7 +501,6 @@ class Conversation:
         twin.index = {id: new_of[entry] for id, entry in self.index.items()}  # type: ignore[misc]
         twin.calls = {id: new_of[call] for id, call in self.calls.items()}  # type: ignore[misc]
         twin.results = {id: new_of[entry] for id, entry in self.results.items()}  # type: ignore[misc]
-        twin._stale = {entry: None for entry in entries if entry.message is None}
         return twin, new_of
 
     def _enter(self, entry: MessageEntry) -> None:

@@ -252,8 +252,10 @@ class Reducer(Intake):
     # --- for handlers and views -------------------------------------------------------------------------------------
 
     def _settled_call(self, id: str) -> CallEntry | None:
-        self._settle()
-        return self._conversation.calls.get(id)
+        call = self._conversation.calls.get(id)
+        if call is not None and call.pieces:
+            self._conversation.fold_call(call)
+        return call
 
     def _call_ids(self) -> Mapping[str, CallEntry]:
         return self._conversation.calls
