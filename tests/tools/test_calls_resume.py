@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -79,6 +80,18 @@ def test_int_8_without_a_date_nothing_expires_and_now_is_now() -> None:
     assert not expired(ask())
     assert expired(ask(expires_at="2020-01-01"))
     assert not expired(ask(expires_at="2999-01-01"))
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_int_8_a_date_without_an_offset_is_utc_wherever_it_is_read(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", zone)
+        time.tzset()
+        assert expired(ask(expires_at="2024-01-01T12:00:00"), NOON)
+        assert not expired(ask(expires_at="2024-01-01T12:00:01"), NOON)
+        assert expired(ask(expires_at="2024-01-01T12:00:00Z"), NOON.replace(tzinfo=None))
+        assert not expired(ask(expires_at="2024-01-01T12:00:01Z"), NOON.replace(tzinfo=None))
+    time.tzset()
 
 
 # --- coverage -----------------------------------------------------------------------------------------------------

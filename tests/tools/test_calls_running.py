@@ -12,7 +12,8 @@ import anyio.lowlevel
 import pytest
 from call_streams import answer_of, answers, call, feed, kinds, one, run, thread
 
-from agui_core.tools import Toolset
+from agui_core.errors import AGUIError
+from agui_core.tools import Calls, Toolset
 
 pytestmark = pytest.mark.anyio
 SECRET = "/srv/app/keys.pem"
@@ -194,6 +195,7 @@ async def test_the_slots_of_abandoned_threads_count_in_the_next_pass_too(gate: t
         await calls.answer()
     assert scope.cancelled_caught
     assert kinds(calls) == {"a": "timeout"}
+    await _nobody_waits()
     gate.set()
     assert await calls.answer() == ("b",)
     assert kinds(calls) == {"a": "timeout", "b": "ok"}
@@ -219,10 +221,14 @@ async def test_nothing_waits_for_threads_that_have_ended(gate: threading.Event) 
             await anyio.sleep(0.005)
         gate.set()
     assert len(answers(calls)) == 10
-    while calls._slots.abandoned:
-        await anyio.sleep(0.001)
-    waiting = [thread for thread in threading.enumerate() if _is_in(thread, "wait", "slots.py")]
-    assert waiting == []
+    await _nobody_waits()
+
+
+async def _nobody_waits() -> None:
+    """No thread is left that waits for abandoned ones: it would keep the process from ending."""
+    with anyio.fail_after(5):
+        while any(_is_in(thread, "wait", "slots.py") for thread in threading.enumerate()):
+            await anyio.sleep(0.001)
 
 
 def _is_in(thread: threading.Thread, function: str, file: str) -> bool:
@@ -349,3 +355,44 @@ async def test_asyncios_own_way_to_cancel_does_the_same() -> None:
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(calls.answer(), 0.02)
     assert kinds(calls) == {"a": "cancelled"}
+
+
+async def test_cancelled_before_its_thread_began_a_call_stays_pending() -> None:
+    ran = []
+    calls = one(lambda: ran.append(1), effects=True)
+    calls.approve("a")
+    with anyio.CancelScope() as scope:
+
+        async def keep() -> None:
+            scope.cancel()
+
+        await calls.answer(keep=keep)
+    assert scope.cancelled_caught
+    assert ran == []
+    assert answers(calls) == {}
+    assert await calls.answer() == ("a",)
+    assert kinds(calls) == {"a": "ok"}
+    assert ran == [1]
+
+
+@pytest.mark.parametrize("effects", [True, False])
+async def test_a_call_that_changes_in_the_queue_is_not_run(effects: bool) -> None:
+    tools = Toolset()
+    ran = []
+    calls: Calls
+
+    @tools.tool(effects=effects, approval="never")
+    async def step(n: int) -> None:
+        ran.append(n)
+        if n == 1 and len(ran) == 1:
+            again = [*call("b", "step", ""), {"type": "RUN_FINISHED", "threadId": "t", "runId": "r2"}]
+            feed(calls.reducer, {"type": "RUN_STARTED", "threadId": "t", "runId": "r2"}, again if effects else [])
+
+    calls = thread(tools, run("r", call("a", "step", '{"n": 1}'), call("b", "step", '{"n": 2}')), limit=1)
+    if effects:
+        await calls.answer()
+    else:
+        with pytest.raises(AGUIError, match="a run began"):
+            await calls.answer()
+    assert ran == [1]
+    assert calls.state("b") == "input-available"
