@@ -375,9 +375,10 @@ class Ledger:
                 continue
             before = reducer.version
             reducer.add(message)
-            self._quiet = reducer.version
+            if self._quiet == before:
+                self._quiet = reducer.version
             if self.memory.seen == before:  # a tool message at its place changes no call
-                self.memory.seen = self._quiet
+                self.memory.seen = reducer.version
             added.append(id)
         return added
 
