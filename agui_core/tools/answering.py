@@ -120,7 +120,6 @@ class Answering:
             if perf_counter() - turn > _TURN:
                 await checkpoint()
                 turn = perf_counter()
-        ledger.be_quiet()
         return [] if self._confirm is None else self._questions(left, asking)
 
     def _questions(self, left: Iterable[str], asking: set[str]) -> list[Question]:

@@ -109,8 +109,6 @@ class Ledger:
         self.log = log
         self._plans: dict[str, Plan] = {}
         self._page: Page | None = None
-        self._quiet = -1
-        """The version since which nobody but us has added answers."""
 
     # --- the last run ---------------------------------------------------------------------------------------------
 
@@ -354,10 +352,6 @@ class Ledger:
         if record is not None:
             record.begun = False
 
-    def be_quiet(self) -> None:
-        """Nobody has answered anything since the last look, so the next answers need no second look."""
-        self._quiet = self.reducer.version
-
     def flush(self, ids: Iterable[str]) -> list[str]:
         """Add the answers held for these calls, in this order; the ids of those added. A call that was answered
         meanwhile keeps that answer: ours is dropped, with a warning.
@@ -366,17 +360,12 @@ class Ledger:
         reducer = self.reducer
         for id in ids:
             message = self.memory.answers.pop(id)
-            if (
-                reducer.version != self._quiet
-                and id in reducer.tool_calls
-                and reducer.tool_calls[id].result is not None
-            ):
+            call = reducer.tool_calls.get(id)
+            if call is not None and call.result is not None:
                 self.log.add("FT-5", f"tool call {id!r} has an answer already; the second one was dropped")
                 continue
             before = reducer.version
             reducer.add(message)
-            if self._quiet == before:
-                self._quiet = reducer.version
             if self.memory.seen == before:  # a tool message at its place changes no call
                 self.memory.seen = reducer.version
             added.append(id)

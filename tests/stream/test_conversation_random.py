@@ -124,9 +124,8 @@ class User:
         ]
         actions += [partial(chat.approve, id) for id in waits.approver]
         actions += [partial(chat.deny, id) for id in waits.approver]
-        if chat.turn is None:
-            actions += [partial(chat.set_output, id, "shown") for id in waits.application]
-            actions += [partial(chat.set_output, id, "late") for id in chat.run.calls_without_result]
+        actions += [partial(chat.set_output, id, "shown") for id in waits.application]
+        actions += [partial(chat.set_output, id, "late") for id in chat.run.calls_without_result]
         try:
             self.random.choice(actions)()
         except (agui.Waiting, agui.ApprovalError, agui.ResumeError):
