@@ -387,8 +387,8 @@ class Conversation:
                 yield from head.tail
 
     def fold(self) -> None:
-        """Join what arrived to the texts, and freeze anew what changed. Costs what changed, and a pointer per sibling of
-        a changed call.
+        """Join what arrived to the texts, and freeze what changed anew. Costs what changed, and a pointer per sibling
+        of a changed call.
         """
         touched = self.touched
         flat = self._flat if self._ordered else None
