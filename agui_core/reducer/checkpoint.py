@@ -49,7 +49,7 @@ from agui_core.reducer._checkpoint_format import (
     read,
     write,
 )
-from agui_core.reducer.conversation import CallEntry, Entry, MessageEntry
+from agui_core.reducer.entries import CallEntry, Entry, MessageEntry
 from agui_core.reducer.items import Open
 from agui_core.reducer.views import Run
 from agui_core.wire import encode

@@ -17,7 +17,9 @@ from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
 
-__all__ = ["CHUNKS", "ChunkStream", "Expander", "Expansion", "Family", "Owner", "contents", "name_owner", "refuse"]
+__all__ = [
+    "CHUNKS", "TRIADS", "ChunkStream", "Expander", "Expansion", "Family", "Owner", "contents", "name_owner", "refuse",
+]  # fmt: skip
 
 Owner: TypeAlias = str | None
 """A `subagentRunId`, or None for the parent agent."""
@@ -90,8 +92,7 @@ _CLOSES: dict[type[e.Event], str] = {
     e.SubagentErrorEvent: _INVOCATION,
 }
 
-# CHUNK-24: explicit events that name an item, which may be the one that some lane assembles.
-_NAMES: dict[type[e.Event], tuple[Family, str]] = {
+TRIADS: dict[type[e.Event], tuple[Family, str]] = {
     e.TextMessageStartEvent: ("text", "message_id"),
     e.TextMessageContentEvent: ("text", "message_id"),
     e.TextMessageEndEvent: ("text", "message_id"),
@@ -102,6 +103,7 @@ _NAMES: dict[type[e.Event], tuple[Family, str]] = {
     e.ReasoningMessageContentEvent: ("reasoning", "message_id"),
     e.ReasoningMessageEndEvent: ("reasoning", "message_id"),
 }
+"""Explicit events that name an item, which may be the one that some lane assembles (CHUNK-24), and where they do."""
 
 
 class Expansion(NamedTuple):
@@ -170,7 +172,7 @@ class Expander:
         tag = event.subagent_run_id  # type: ignore[union-attr]
         own = None if tag is UNSET else tag
         owners = [own] if own in self.lanes else []
-        named = _NAMES.get(kind)
+        named = TRIADS.get(kind)
         if named is not None:
             family, field = named
             holder = (family, getattr(event, field))

@@ -26,7 +26,7 @@ from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.messages import AssistantMessage
-from agui_core.reducer.chunks import Family
+from agui_core.reducer.chunks import TRIADS, Family
 from agui_core.reducer.conformer import conform
 from agui_core.reducer.folding import Folding, size_of
 from agui_core.reducer.intake import Middleware, Policy
@@ -387,21 +387,9 @@ class _Compactor:
 
 
 def _key(event: Any) -> _Key:
-    family, id_field = _FAMILIES[type(event)]
+    family, id_field = TRIADS[type(event)]
     return family, getattr(event, id_field)
 
-
-_FAMILIES: dict[type[e.Event], tuple[Family, str]] = {
-    e.TextMessageStartEvent: ("text", "message_id"),
-    e.TextMessageContentEvent: ("text", "message_id"),
-    e.TextMessageEndEvent: ("text", "message_id"),
-    e.ToolCallStartEvent: ("call", "tool_call_id"),
-    e.ToolCallArgsEvent: ("call", "tool_call_id"),
-    e.ToolCallEndEvent: ("call", "tool_call_id"),
-    e.ReasoningMessageStartEvent: ("reasoning", "message_id"),
-    e.ReasoningMessageContentEvent: ("reasoning", "message_id"),
-    e.ReasoningMessageEndEvent: ("reasoning", "message_id"),
-}
 
 # What is not listed is passed on at once and overtakes what waits.
 _HANDLERS: dict[type[e.Event], Callable[[_Compactor, Any], list[e.Event]]] = {

@@ -17,7 +17,7 @@ from agui_core.protocol import events as e
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import CancelledOutcome, InterruptOutcome, SuccessOutcome
-from agui_core.reducer.conversation import CallEntry, MessageEntry
+from agui_core.reducer.entries import CallEntry, MessageEntry
 from agui_core.reducer.items import Open
 from agui_core.reducer.reconcile import reconcile
 

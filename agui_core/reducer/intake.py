@@ -22,7 +22,8 @@ from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message
-from agui_core.reducer.conversation import Conversation, Entry, MessageEntry
+from agui_core.reducer.conversation import Conversation
+from agui_core.reducer.entries import Entry, MessageEntry
 from agui_core.reducer.gate import Gate, Step
 from agui_core.reducer.handlers import APPLY, PREPARE
 from agui_core.reducer.items import Noted, Open

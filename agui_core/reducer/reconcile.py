@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from agui_core.errors import quoted
 from agui_core.limits import Limits
 from agui_core.protocol import messages as m
-from agui_core.reducer.conversation import Conversation, MessageEntry
+from agui_core.reducer.conversation import Conversation
+from agui_core.reducer.entries import MessageEntry
 
 __all__ = ["reconcile"]
 

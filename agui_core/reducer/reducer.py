@@ -19,7 +19,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message, ToolMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import checkpoint
-from agui_core.reducer.conversation import CallEntry, Entry
+from agui_core.reducer.entries import CallEntry, Entry
 from agui_core.reducer.intake import Intake, Middleware, Policy, Status
 from agui_core.reducer.items import Noted
 from agui_core.reducer.views import Changes, Run, ToolCalls

@@ -16,7 +16,7 @@ from agui_core.reducer.partial_json import JsonFault
 from agui_core.reducer.typed import ArgumentsError, partial, whole
 
 if TYPE_CHECKING:
-    from agui_core.reducer.conversation import CallEntry
+    from agui_core.reducer.entries import CallEntry
     from agui_core.reducer.reducer import Reducer
 
 __all__ = ["Changes", "Run", "ToolCallView", "ToolCalls"]
