@@ -39,7 +39,7 @@ exit status:
 
 examples:
   agui reduce session.sse
-  curl -sN https://example.org/agent -d @input.json | agui reduce - --input input.json
+  curl -sN https://example.org/agent --json @input.json | agui reduce - --input input.json
   agui reduce --json events.jsonl | jq .state"""
 
 

@@ -42,7 +42,7 @@ exit status:
 examples:
   agui watch session.sse
   agui watch --speed 4 session.sse
-  curl -sN https://example.org/agent -d @input.json | agui watch -"""
+  curl -sN https://example.org/agent --json @input.json | agui watch -"""
 
 
 def add(commands: Any) -> None:

@@ -229,7 +229,8 @@ class Conversation:
 
     def stop(self) -> bool:
         """Stop what is going on: the run in flight, the tools that run, the question that is asked. What came is kept;
-        answers that come later are recorded, and sent with what the user does next. False when nothing is going on.
+        answers that come later are recorded, and sent with what the user does next; `go_on` does what is left to do.
+        False when nothing is going on.
         """
         if self._turn is None:
             return False
@@ -352,7 +353,8 @@ class Conversation:
             calls = (*waits.application, *waits.approver)
             about = [f"{noun} {', '.join(map(repr, ids))}" for noun, ids in _kinds(calls, waits.interrupts)]
             raise Waiting(
-                f"{' and '.join(about)} wait for the {waits.who}; answer, or send with abandon=True [FT-5, INT-6]",
+                f"{' and '.join(about)} wait for the {waits.who}; answer, go_on(), or send with abandon=True"
+                " [FT-5, INT-6]",
                 who=waits.who,
                 calls=calls,
                 interrupts=waits.interrupts,

@@ -129,13 +129,16 @@ class HttpAgent:
     async def _post(
         self, client: httpx2.AsyncClient, run_input: RunAgentInput, headers: list[tuple[str, str]]
     ) -> httpx2.Response:
-        all_headers = httpx2.Headers([*self._headers, *headers])
-        all_headers.update({"Content-Type": "application/json", "Accept": _STREAM, "Accept-Encoding": "identity"})
         body = encode(run_input)
         try:
+            all_headers = httpx2.Headers([*self._headers, *headers])
+            all_headers.update({"Content-Type": "application/json", "Accept": _STREAM, "Accept-Encoding": "identity"})
             request = client.build_request("POST", self.url, content=body, headers=all_headers, timeout=self._timeout)
+        except Exception as error:  # an address or a header that cannot be written
+            raise TransportError(f"no request to {self.url} can be made: {_say(error)}") from error
+        try:
             response = await client.send(request, stream=True, follow_redirects=False)
-        except _FAILURES as error:
+        except Exception as error:  # of any of the layers below, alone or in a group
             raise TransportError(f"{self.url} cannot be reached: {_say(error)}") from error
         try:
             problem = _problem(response)
@@ -293,5 +296,7 @@ def _pairs(headers: Headers | None) -> list[tuple[str, str]]:
 
 
 def _say(error: Exception) -> str:
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from anyio.lowlevel import checkpoint
 
-from agui_core.errors import AGUIError
+from agui_core.errors import AGUIError, TransportError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import UserMessage
 from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
@@ -188,6 +188,8 @@ class Rounds:
                         self._tell()
                 finally:
                     self._note(live.warnings[: len(live.warnings) - len(reducer.warnings)])
+            if reducer.version == version:
+                raise TransportError("the agent's stream ended before a run began; `retry` asks again [RUN-1]")
         finally:
             self._conclude(version, before)
             if reducer.version != told:

@@ -327,6 +327,8 @@ class Answering:
         if thread is None:
             return await function()
         result, error = await self._in_thread(id, function, thread)
+        if isinstance(error, GeneratorExit):  # of the function's own; nobody closes us
+            raise RuntimeError("the function raised GeneratorExit") from error
         if error is not None:
             raise error
         return await result if isawaitable(result) else result

@@ -208,7 +208,8 @@ _ENDINGS = {
 }
 
 
-def not_run(status: str) -> Outcome:
-    """OPEN-17: the run ended badly, so its calls are not executed."""
-    why = f"the run {_ENDINGS[status]} before this call was answered"
+def not_run(status: str | None) -> Outcome:
+    """OPEN-17: the run ended badly, so its calls are not executed; None when another run began since."""
+    ending = "the conversation went on" if status is None else f"the run {_ENDINGS[status]}"
+    why = f"{ending} before this call was answered"
     return Outcome(kind="cancelled", content=f"Not run: {why}.", error="not run")

@@ -32,6 +32,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     cancelled: bool = False
     """The question was given up rather than answered (`cancelled` on the wire); then nothing is approved."""
 
+    def __post_init__(self) -> None:
+        # A form's "false" is true to Python.
+        if type(self.approved) is not bool or type(self.cancelled) is not bool:
+            raise TypeError(f"approved and cancelled are True or False, not {self.approved!r} and {self.cancelled!r}")
+        if not isinstance(self.reason, str | None):
+            raise TypeError(f"the reason is a text or None, not {type(self.reason).__name__}")
+
 
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked."""

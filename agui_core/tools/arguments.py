@@ -74,7 +74,7 @@ def value_at(value: Any, steps: list[str | int]) -> Any:
 def read_arguments(arguments: str | Mapping[str, Any]) -> dict[str, Any]:
     """The arguments as a new JSON object, from the text of a call or from an object that an application holds.
 
-    Blank text is `{}`: models send it for tools without parameters. Raises `InvalidArguments` and nothing else.
+    Blank text is `{}`, as the empty arguments of a call are. Raises `InvalidArguments` and nothing else.
     """
     try:
         value = _decode(arguments) if isinstance(arguments, str) else _copy(_mapping(arguments), None, 1, [MAX_VALUES])

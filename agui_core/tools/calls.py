@@ -185,8 +185,8 @@ class Calls:
         """Answer a call of the last run by hand, for tools without a handler here. `output` is what the model gets, a
         text, content parts or any JSON value; `error`, a short text for people, marks a failure.
 
-        Raises `ApprovalError` when the call is answered already, waits for an approval, was denied, is answered through
-        an interrupt, or belongs to a run that goes on or ended badly.
+        Raises `TypeError` for what is no JSON. Raises `ApprovalError` when the call is answered already, waits for an
+        approval, was denied, is answered through an interrupt, or belongs to a run that goes on or ended badly.
         """
         ledger = self._ledger
         ledger.sync()
@@ -200,6 +200,10 @@ class Calls:
             said = " (a person said no)" if denied else ""
             raise ApprovalError(f"tool call {id!r} takes no answer by hand: it is {record.state}{said}")
         outcome = outcome_of_result(self.reducer.tool_calls[id].name, output)
+        if outcome.kind != "ok":
+            raise TypeError(f"the output of tool call {id!r} cannot be written as JSON; nothing was answered")
+        if not isinstance(error, str | None):
+            raise TypeError(f"the error is a short text or None, not {type(error).__name__}")
         if error is not None:
             outcome = msgspec.structs.replace(outcome, kind="error", error=clean(error) or "failed")
         if record.verdict is not None and record.verdict.edited_args is not None:
@@ -224,7 +228,8 @@ class Calls:
         interrupts. Add the user's message to the reducer first.
 
         `thread_id` is needed once (IN-13); `run_id` is a fresh random one unless given (IN-8). `tools` offers a part of
-        the toolset in this run. The calls of a run that ended badly are answered here, unexecuted (OPEN-17).
+        the toolset in this run. The calls of a run that ended badly (OPEN-17), and calls to tools of ours that an
+        earlier run left, are answered here, unexecuted.
 
         Raises `ResumeError` while a call to a tool that was advertised for the last run is unanswered and no open
         interrupt names it (FT-5), or an interrupt is not answered (INT-7); `ProtocolError` for a malformed argument.
@@ -282,10 +287,9 @@ class Calls:
         return run_id
 
     def _settle(self) -> None:
-        """Add what is held, answer the calls of a run that ended badly, and refuse to leave a call of ours behind."""
+        """Add what is held, answer what nobody can answer any more, and refuse to leave a call of ours behind."""
         ledger = self._ledger
-        if ledger.phase == "broken":
-            ledger.give_up(self.reducer.status)
+        ledger.give_up()
         ledger.flush(ledger.held)
         ledger.sync()
         offered, calls = ledger.page.offered, self.reducer.tool_calls

@@ -35,5 +35,6 @@ class ToolError(Exception):
 
     def __init__(self, model_text: str, human_text: str | None = None) -> None:
         super().__init__(model_text)
-        self.model_text = model_text
-        self.human_text = model_text if human_text is None else human_text
+        # Whoever passes an exception on means its text.
+        self.model_text = str(model_text)
+        self.human_text = self.model_text if human_text is None else str(human_text)

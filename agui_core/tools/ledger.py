@@ -407,13 +407,22 @@ class Ledger:
 
     # --- the next run ---------------------------------------------------------------------------------------------
 
-    def give_up(self, status: str) -> None:
-        """OPEN-17: answer each unanswered call of a run that ended badly, whoever's it is, unexecuted."""
-        page = self.page
-        for id in self.unanswered:
+    def give_up(self) -> None:
+        """Answer, unexecuted, what nobody can answer any more: calls of ours from before the last run (FT-5), and all
+        calls, whoever's they are, of a last run that ended badly (OPEN-17).
+        """
+        page, memory, status = self.page, self.memory, self.reducer.status
+        given_up: list[tuple[str, str | None]] = [
+            (id, None)
+            for id, call in self.reducer.tool_calls.items()
+            if call.result is None and call.name in self.toolset and id not in page.left and id not in memory.answers
+        ]
+        if self.phase == "broken":
+            given_up += [(id, status) for id in self.unanswered]
+        for id, ending in given_up:
             if id not in page.named:
-                record = self.memory.records.get(id)
-                outcome = interrupted() if record is not None and record.begun else not_run(status)
+                record = memory.records.get(id)
+                outcome = interrupted() if record is not None and record.begun else not_run(ending)
                 self.keep(id, outcome, page.run_id)
 
     def send(self, run_input: RunAgentInput) -> None:

@@ -215,3 +215,26 @@ async def test_warnings_outlive_a_renewal() -> None:
             await chat.send("go").wait()
         await chat.retry().wait()
         assert "PROC-9" in [warning.rule for warning in chat.warnings]
+
+
+class _Silent(Script):
+    """Its first run is a stream without an event."""
+
+    def run(self, run_input: agui.RunAgentInput) -> Any:
+        return super().run(run_input) if self.inputs else self._say_nothing(run_input)
+
+    async def _say_nothing(self, run_input: agui.RunAgentInput) -> Any:
+        self.inputs.append(run_input)
+        return
+        yield
+
+
+async def test_run_1_a_stream_without_a_run_is_no_success() -> None:
+    agent = _Silent(say("ok"))
+    async with agui.Conversation(agent, interval=0) as chat:
+        with pytest.raises(agui.TransportError, match=r"before a run began.*\[RUN-1\]"):
+            await chat.send("go").wait()
+        assert texts(chat) == [("user", "go")]
+        assert await chat.retry().wait() == "done"
+        assert texts(chat) == [("user", "go"), ("assistant", "ok")]
+    assert len(agent.inputs) == 2

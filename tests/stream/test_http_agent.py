@@ -208,9 +208,17 @@ async def test_content_types_have_parameters() -> None:
 async def test_nobody_there() -> None:
     async with loopback(answer()) as server:
         url = server.url
-    for target in (url, "http://", "ftp://x/", "http://x:99999/"):
+    for target in (url, "http://", "ftp://x/", "http://x:99999/", "http://127.0.0.1:99999/"):
         with pytest.raises(agui.TransportError, match="cannot be reached"):
             async with HttpAgent(target).run(INPUT):
+                pass
+
+
+@pytest.mark.parametrize("headers", [{"X": "\N{EURO SIGN}"}, {"X Y": "1"}, {"X": "a\r\nb"}, {"Content-Length": "3"}])
+async def test_headers_that_cannot_be_sent(headers: dict[str, str]) -> None:
+    async with loopback(answer()) as server:
+        with pytest.raises(agui.TransportError):
+            async with HttpAgent(server.url, headers=headers).run(INPUT):
                 pass
 
 

@@ -371,3 +371,47 @@ async def test_the_application_answers_by_hand_once() -> None:
     assert answers(calls)["c"].content == 'A person changed the arguments; it ran with {"amount":7}\n\npaid'
     calls.set_output("e", "the agent's own, by choice (FT-9)")
     assert kinds(calls) == {"d": "ok", "a": "ok", "b": "error", "c": "ok", "e": "ok"}
+
+
+# --- what tools and applications get wrong -------------------------------------------------------------------------
+
+
+async def test_an_exception_passed_on_as_a_tool_error_gives_its_text_and_harms_no_sibling() -> None:
+    tools = Toolset()
+
+    @tools.tool
+    async def look() -> str:
+        """Look."""
+        raise ToolError(ValueError("no such order"), 5)  # type: ignore[arg-type]
+
+    @tools.tool
+    async def other() -> str:
+        """Something else."""
+        await anyio.lowlevel.checkpoint()
+        return "done"
+
+    calls = thread(tools, run("r", call("a", "look"), call("b", "other")))
+    await calls.answer()
+    first, second = answers(calls).values()
+    assert (first.content, first.error, second.content) == ("no such order", "5", "done")
+
+
+async def test_a_function_that_raises_generator_exit_in_its_thread_has_failed() -> None:
+    def leave() -> str:
+        raise GeneratorExit("secret")
+
+    answer = await answer_of(one(leave))
+    assert answer.error is not msgspec.UNSET
+    assert "secret" not in str(answer.content)
+
+
+async def test_an_output_that_is_no_json_answers_nothing() -> None:
+    tools = Toolset()
+    tools.add({"name": "show", "description": "Show.", "parameters": {"type": "object"}}, effects=False)
+    calls = thread(tools, run("r", call("a", "show")))
+    with pytest.raises(TypeError, match="cannot be written as JSON"):
+        calls.set_output("a", object())
+    with pytest.raises(TypeError, match="short text or None"):
+        calls.set_output("a", "shown", error=5)  # type: ignore[arg-type]
+    calls.set_output("a", "shown")
+    assert answers(calls)["a"].content == "shown"

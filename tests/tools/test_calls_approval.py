@@ -448,3 +448,14 @@ def test_calls_names_its_parts() -> None:
     assert calls.toolset is tools
     assert calls.interrupts == ()
     assert calls.warnings == ()
+
+
+@pytest.mark.parametrize("approved", ["false", 1, None, [0]])
+def test_only_a_boolean_says_whether_a_call_may_run(approved: Any) -> None:
+    with pytest.raises(TypeError, match="True or False"):
+        Verdict(approved=approved)
+
+
+def test_a_reason_is_a_text() -> None:
+    with pytest.raises(TypeError, match="the reason is a text or None"):
+        Verdict(approved=False, reason=5)  # type: ignore[arg-type]

@@ -244,6 +244,15 @@ async def test_ft_5_a_thread_goes_on_only_when_our_calls_are_answered(tools: Too
     assert "c" not in answers(calls)
 
 
+def test_ft_5_the_calls_that_an_earlier_run_left_are_answered_unexecuted(tools: Toolset) -> None:
+    calls = thread(tools, run("r1", call("a"), call("c", "agents_own")), run("r2"))
+    assert calls.waiting().who != "application"
+    sent = calls.next_input()
+    assert [message.role for message in sent.messages] == ["assistant", "tool"]
+    assert answers(calls)["a"].content == "Not run: the conversation went on before this call was answered."
+    assert "c" not in answers(calls)
+
+
 async def test_ft_9_a_tool_that_was_not_advertised_stops_nothing(tools: Toolset) -> None:
     calls = Calls(Reducer(), tools)
     calls.next_input(thread_id="t", run_id="r", tools=tools.filter(["look_up"]))
