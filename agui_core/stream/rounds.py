@@ -36,6 +36,7 @@ OnInterrupt: TypeAlias = Callable[[Interrupt], Awaitable[Any]]
 that asks for approval; any other JSON value is the payload."""
 
 _BROKEN = frozenset({"failed", "cancelled", "truncated", "rejected"})
+_WHOLE = frozenset({"finished", "interrupted"})
 _ENDED = frozenset({"failed", "rejected"})
 """After these the next stream takes a renewed reducer: this one was refused, or may not begin with an error (RUN-7)."""
 _WENT_ON = Outcome(
@@ -186,6 +187,11 @@ class Rounds:
                     async for _ in live.updates(self._interval):
                         told = reducer.version
                         self._tell()
+                except TransportError as error:
+                    # The run that was asked for is the last one of a stream (RUN-8), so all that was asked for is here.
+                    if reducer.status not in _WHOLE or reducer.run.run_id != run_input.run_id:
+                        raise
+                    self.log.add("TR-1", f"the run is whole, but its connection did not end cleanly: {error}")
                 finally:
                     self._note(live.warnings[: len(live.warnings) - len(reducer.warnings)])
             if reducer.version == version:

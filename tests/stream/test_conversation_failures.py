@@ -167,6 +167,14 @@ async def test_a_connection_that_breaks() -> None:
         assert await chat.retry().wait() == "done"
 
 
+async def test_tr_1_a_connection_that_breaks_after_the_end_of_its_run_loses_nothing() -> None:
+    runs = ([*call("c", "look_up"), finish(), agui.TransportError("gone")], say("ok"))
+    async with chatting(*runs) as (chat, agent):
+        assert await chat.send("go").wait() == "done"
+        assert [warning.rule for warning in chat.warnings] == ["TR-1"]
+    assert tool_contents(agent.inputs[1]) == {"c": "about x"}
+
+
 async def test_open_16_a_refused_resume_leaves_its_interrupts_open() -> None:
     asked = []
 
