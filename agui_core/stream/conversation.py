@@ -23,7 +23,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from agui_core.errors import ApprovalError, DecodeError, Waiting
+from agui_core.errors import ApprovalError, DecodeError, ProtocolError, Waiting
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.content import ContentPart
 from agui_core.protocol.messages import Message, UserMessage
@@ -46,7 +46,7 @@ from agui_core.wire.outgoing import enforced
 
 __all__ = ["Conversation"]
 
-Content: TypeAlias = str | Iterable[ContentPart | Mapping[str, Any]] | UserMessage
+Content: TypeAlias = str | Iterable[ContentPart | Mapping[str, Any]] | UserMessage | Mapping[str, Any]
 
 _FORMAT = 1
 
@@ -193,7 +193,8 @@ class Conversation:
     # --- what the user does ---------------------------------------------------------------------------------------
 
     def send(self, content: Content, *, abandon: bool = False) -> Turn:
-        """The user says something: text, content parts (structs or wire dicts), or a whole user message.
+        """The user says something: text, content parts, or a whole user message; parts and messages are structs or
+        wire dicts.
 
         Raises `Waiting` while a turn is going on or somebody has to act on the last run. With `abandon` the user goes
         on all the same: what is going on is stopped, open interrupts are given up, and unanswered calls get an answer
@@ -365,11 +366,16 @@ class Conversation:
         if isinstance(content, UserMessage):
             validate(content)
             return content
-        if not isinstance(content, str):
-            content = [part if isinstance(part, Mapping) else to_wire(part) for part in content]
-        wire = {"id": str(uuid4()), "role": "user", "content": content}
+        if isinstance(content, Mapping):
+            wire = dict(content)
+        elif isinstance(content, str):
+            wire = {"id": str(uuid4()), "role": "user", "content": content}
+        else:
+            parts = [part if isinstance(part, Mapping) else to_wire(part) for part in content]
+            wire = {"id": str(uuid4()), "role": "user", "content": parts}
         message: UserMessage | None = enforced(UserMessage, wire, self._rounds.log)
-        assert message is not None
+        if message is None:
+            raise ProtocolError("what the user says is no user message", rule="PROC-9", type="UserMessage")
         return message
 
     def _start(

@@ -137,7 +137,10 @@ def entry_of(interrupt: Interrupt, answer: Answer) -> ResumeEntry:
         return ResumeEntry(interrupt_id=interrupt.id, status="cancelled")
     verdict = Verdict(approved=answer) if isinstance(answer, bool) else answer
     if not isinstance(verdict, Verdict):
-        raise TypeError(f"{interrupt.id!r} is answered with {answer!r}, but takes True, False, None or a Verdict")
+        raise TypeError(
+            f"{interrupt.id!r} is answered with {answer!r}, but takes True, False, None or a Verdict here;"
+            " any other payload goes into a resume entry"
+        )
     schema = {} if interrupt.response_schema is UNSET else interrupt.response_schema
     return ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=_payload(interrupt.id, verdict, schema))
 

@@ -42,17 +42,19 @@ async def test_the_first_update_shows_what_the_user_said() -> None:
 
 
 async def test_content_parts_and_whole_messages() -> None:
-    async with chatting([], [], []) as (chat, agent):
+    async with chatting([], [], [], []) as (chat, agent):
         await chat.send([{"type": "text", "text": "a"}, TextPart(text="b")]).wait()
         await chat.send(UserMessage(id="mine", content="c", name="Ada")).wait()
-        for malformed in ([{"type": "text"}], [{"type": "text", "text": 5}]):
+        await chat.send({"id": "wire", "role": "user", "content": "e"}).wait()
+        strange: list[Any] = [[{"type": "text"}], [{"type": "text", "text": 5}], {"role": "user", "content": "e"}]
+        for malformed in (*strange, {"id": "theirs", "role": "assistant", "content": "e"}):
             with pytest.raises(agui.ProtocolError):
                 chat.send(malformed)
         await chat.send("d").wait()
     sent = agent.inputs[-1].messages
-    assert [message.content for message in sent] == [(TextPart(text="a"), TextPart(text="b")), "c", "d"]
-    assert sent[1].id == "mine"
-    assert len({message.id for message in sent}) == 3
+    assert [message.content for message in sent] == [(TextPart(text="a"), TextPart(text="b")), "c", "e", "d"]
+    assert [message.id for message in sent[1:3]] == ["mine", "wire"]
+    assert len({message.id for message in sent}) == 4
 
 
 async def test_in_8_each_run_has_an_id_of_its_own() -> None:
