@@ -437,7 +437,7 @@ class Ledger:
         """Go on with a fresh reducer that holds the same."""
         memory = self.memory
         memory.carried, memory.carried_from = self.page.interrupts, self.reducer.run.run_id
-        memory.thread_id = self.reducer.run.thread_id or memory.thread_id
+        memory.thread_id = memory.thread_id or self.reducer.run.thread_id
         self.reducer = self.reducer.renew()
         self._page = None
         return self.reducer

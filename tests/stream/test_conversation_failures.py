@@ -246,3 +246,19 @@ async def test_run_1_a_stream_without_a_run_is_no_success() -> None:
         assert await chat.retry().wait() == "done"
         assert texts(chat) == [("user", "go"), ("assistant", "ok")]
     assert len(agent.inputs) == 2
+
+
+class _OtherThread(Script):
+    """It names a thread of its own, whatever it was sent."""
+
+    async def _play(self, run_input: agui.RunAgentInput, steps: list[Any]) -> Any:
+        async for event in super()._play(run_input, steps):
+            yield {**event, "threadId": "own"} if event["type"] in ("RUN_STARTED", "RUN_FINISHED") else event
+
+
+async def test_int_4_an_agent_that_names_another_thread_may_fail_and_be_asked_again() -> None:
+    agent = _OtherThread(say("a"), run({"type": "RUN_ERROR", "message": "busy"}), say("b", "m2"), say("c", "m3"))
+    async with agui.Conversation(agent, interval=0) as chat:
+        endings = [await chat.send("go").wait(), await chat.send("go").wait(), await chat.retry().wait()]
+        assert [*endings, await chat.send("go").wait()] == ["done", "broken", "done", "done"]
+    assert len({run_input.thread_id for run_input in agent.inputs}) == 1
