@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agui_core.limits import Limits
-from agui_core.protocol.messages import Message, ToolMessage
+from agui_core.protocol.messages import Message, ToolCall, ToolMessage
 from agui_core.reducer.entries import CallEntry, Entry, MessageEntry
 
 __all__ = ["Conversation"]
@@ -33,6 +33,7 @@ class Conversation:
         "characters",
         "count",
         "forgotten",
+        "hot",
         "index",
         "largest",
         "limits",
@@ -64,7 +65,9 @@ class Conversation:
         # What changed since the last folding; what was folded since the last settling; and what changed before that, in
         # order, where only the last time counts.
         self.touched: list[Entry] = []
-        self._unstamped: list[Entry] = []
+        # The pieces of some that are touched, by id, for whoever appends to them: of calls, texts and reasonings.
+        self.hot: tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list[str]]] = ({}, {}, {})
+        self._unstamped: dict[Entry, None] = {}
         self.log: list[Entry] = []
         # Ids of dropped messages by the version that dropped them, and the latest such version that was forgotten.
         self.removed: dict[str, int] = {}
@@ -108,11 +111,12 @@ class Conversation:
         return entry
 
     def add_call(self, call: CallEntry) -> None:
-        """Add a new call to its holder, an assistant message."""
+        """Add a new call to its holder, an assistant message, behind the others there."""
         holder = call.holder
-        if holder.calls is None:
-            holder.calls = []
+        if holder.calls is None or holder.frozen is None:
+            holder.calls, holder.frozen = [], []
         holder.calls.append(call)
+        holder.frozen.append(None)
         self.call_count += 1
         self.calls.setdefault(call.id, call)
         call.touched = True
@@ -160,7 +164,7 @@ class Conversation:
             if entry.id not in self.index:
                 self.removed.pop(entry.id, None)
                 self.removed[entry.id] = version
-        self._unstamped = [entry for entry in self._unstamped if _stands(entry)]
+        self._unstamped = {entry: None for entry in self._unstamped if _stands(entry)}
         while len(self.removed) > self.limits.messages:
             self.forgotten = self.removed.pop(next(iter(self.removed)))
         self._shorten_log()
@@ -183,36 +187,48 @@ class Conversation:
         touched = self.touched
         flat = self._flat if self._ordered else None
         self._built = None
+        came = 0
+        unstamped = self._unstamped
         for entry in touched:
             entry.touched = False
+            unstamped[entry] = None
             pieces = entry.pieces
             if type(entry) is CallEntry:
-                entry.call = None
-                holder = entry.holder
-                holder.message = None
-            else:
-                holder = entry  # type: ignore[assignment]
-                if pieces:
-                    holder.message = None
-            if flat is not None and holder.message is None:
                 # Nothing may hold the old text while it grows.
-                flat[holder.position] = None
-            if pieces:
-                self.pieces += len(pieces)
+                holder = entry.holder
+                frozen: list[ToolCall | None] = holder.frozen  # type: ignore[assignment]
+                holder.message = frozen[entry.place] = None
+                if flat is not None:
+                    flat[holder.position] = None
+                if pieces:
+                    came += len(pieces)
+                    entry.fold()
+                frozen[entry.place] = entry.build()
+            elif pieces:
+                entry.message = None  # type: ignore[union-attr]
+                if flat is not None:
+                    flat[entry.position] = None  # type: ignore[union-attr]
+                came += len(pieces)
                 entry.fold()
+        self.pieces += came
         if flat is not None:
             for entry in touched:
                 holder = entry.holder if type(entry) is CallEntry else entry  # type: ignore[assignment]
                 if holder.message is None:
                     flat[holder.position] = holder.build()
-        self._unstamped += touched
         touched.clear()
+        calls, texts, reasonings = self.hot
+        if calls or texts or reasonings:
+            calls.clear()
+            texts.clear()
+            reasonings.clear()
 
     def fold_call(self, call: CallEntry) -> None:
         """Join what arrived to the arguments of one call, for whoever reads just them. Costs what arrived."""
-        call.call = call.holder.message = self._built = None
+        holder = call.holder
+        holder.frozen[call.place] = holder.message = self._built = None  # type: ignore[index]
         if self._ordered:
-            self._flat[call.holder.position] = None
+            self._flat[holder.position] = None
         self.pieces += len(call.pieces)
         call.fold()
 
@@ -254,7 +270,9 @@ class Conversation:
                 yield entry
 
     def messages(self) -> tuple[Message, ...]:
-        """All messages, frozen, as of the last settling."""
+        """All messages, frozen."""
+        if self.touched:
+            self.fold()
         built = self._built
         if built is None:
             if not self._ordered:
@@ -295,16 +313,20 @@ class Conversation:
 
     def _enter(self, entry: MessageEntry) -> None:
         self.count += 1
-        if entry.calls is not None or entry.parts is not None:
-            self.call_count += len(entry.calls or ())
+        length = 0 if entry.text is None else len(entry.text)
+        if entry.calls is None and entry.parts is None:
+            self.characters += length
+        else:
             self.characters += entry.characters
-        elif entry.text is not None:
-            self.characters += len(entry.text)
-        self.largest = max(self.largest, len(entry.text or ""), *[len(call.text or "") for call in entry.calls or ()])
         entry.touched = True
         self.touched.append(entry)
-        for call in entry.calls or ():
-            self.touch(call)
+        if entry.calls is not None:
+            self.call_count += len(entry.calls)
+            for call in entry.calls:
+                length = max(length, len(call.text or ""))
+                self.touch(call)
+        if length > self.largest:
+            self.largest = length
         self._built = None
 
     def _shorten_log(self) -> None:

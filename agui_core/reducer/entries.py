@@ -71,28 +71,28 @@ class CallEntry(_Growing, eq=False, kw_only=True):
     """A tool call; its text is the arguments."""
 
     holder: MessageEntry
+    place: int
+    """Among the calls of its message."""
     name: str
     encrypted_value: str | UnsetType = UNSET
-    call: ToolCall | None = None
-    """The frozen call, None while it is stale."""
     complete: bool = False
     broken: bool = False
     """Whether half a surrogate pair was lost in the arguments."""
     reading: Arguments | None = None
 
     @classmethod
-    def of(cls, call: ToolCall, holder: MessageEntry, *, complete: bool) -> CallEntry:
-        """The entry of a call as it is held or made."""
+    def of(cls, call: ToolCall, holder: MessageEntry, place: int) -> CallEntry:
+        """The entry of a call as it is held."""
         function = call.function
         return cls(
             call.id,
             function.arguments,
             call.metadata,
             holder=holder,
+            place=place,
             name=function.name,
             encrypted_value=call.encrypted_value,
-            call=call,
-            complete=complete,
+            complete=True,
             counted=len(function.arguments),
         )
 
@@ -104,14 +104,13 @@ class CallEntry(_Growing, eq=False, kw_only=True):
     def build(self) -> ToolCall:
         """The frozen call as of the last settling."""
         self.owns_metadata = False
-        call = self.call = ToolCall(
+        return ToolCall(
             id=self.id,
             type="function",
             function=FunctionCall(name=self.name, arguments=self.text or ""),
             encrypted_value=self.encrypted_value,
             metadata=self.metadata,
         )
-        return call
 
 
 class MessageEntry(_Growing, eq=False, kw_only=True):
@@ -126,6 +125,8 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
     document: Document | None = None
     """The content of an activity."""
     calls: list[CallEntry] | None = None
+    frozen: list[ToolCall | None] | None = None
+    """Its calls as its message has them, None where one is stale."""
     serial: int = 0
     """Its name in checkpoints, which the first one that holds it gives it."""
     number: int = -1
@@ -146,10 +147,11 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
             entry.counted = len(text)
         elif type(content) is tuple:
             entry.parts = list(content)
-        elif isinstance(message, ActivityMessage):
+        elif type(message) is ActivityMessage:
             entry.document = Document(message.content, limits)
-        if isinstance(message, AssistantMessage) and message.tool_calls is not UNSET:
-            entry.calls = [CallEntry.of(call, entry, complete=True) for call in message.tool_calls]
+        if type(message) is AssistantMessage and message.tool_calls is not UNSET:
+            entry.calls = [CallEntry.of(call, entry, place) for place, call in enumerate(message.tool_calls)]
+            entry.frozen = list(message.tool_calls)
         return entry
 
     @property
@@ -184,7 +186,7 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
         return total
 
     def build(self) -> Message:
-        """The frozen message as of the last settling; costs what changed, plus one pointer per sibling call."""
+        """The frozen message as of the last folding; costs one pointer per part and per call."""
         content: Any
         self.owns_metadata = False
         if self.document is not None:
@@ -193,11 +195,10 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
             content = tuple(self.parts) if self.text is None else (*self.parts, TextPart(text=self.text))
         else:
             content = UNSET if self.text is None else self.text
-        if self.calls is None:
+        if self.frozen is None:
             message = replace(self.base, content=content, metadata=self.metadata)
         else:
-            calls = tuple([call.call or call.build() for call in self.calls])
-            message = replace(self.base, content=content, metadata=self.metadata, tool_calls=calls)
+            message = replace(self.base, content=content, metadata=self.metadata, tool_calls=tuple(self.frozen))
         self.message = message
         return message
 
@@ -209,6 +210,7 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
         twin.parts = None if self.parts is None else list(self.parts)
         if self.calls is not None:
             twin.calls = [call.copy(twin) for call in self.calls]
+            twin.frozen = list(self.frozen or ())
         return twin
 
     def settle_part(self) -> None:

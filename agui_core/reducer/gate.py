@@ -27,9 +27,9 @@ Step: TypeAlias = tuple[e.Event, Open | None]
 """One accepted event and the open item that it concerns, if it is one of a triad."""
 
 
-CONTENT = (e.TextMessageContentEvent, e.ToolCallArgsEvent, e.ReasoningMessageContentEvent)
+CONTENT = frozenset[type]({e.TextMessageContentEvent, e.ToolCallArgsEvent, e.ReasoningMessageContentEvent})
 _STARTS = frozenset({e.TextMessageStartEvent, e.ToolCallStartEvent, e.ReasoningMessageStartEvent})
-_ENDS = (e.TextMessageEndEvent, e.ToolCallEndEvent, e.ReasoningMessageEndEvent)
+_ENDS = frozenset[type]({e.TextMessageEndEvent, e.ToolCallEndEvent, e.ReasoningMessageEndEvent})
 _HALF = re.compile("[\ud800-\udfff]")
 _REPAIRS_IN_A_ROW = 3
 """A run may have to be assumed, and an item opened in it; what is refused even then is skipped."""
@@ -103,10 +103,10 @@ class Gate:
     def _finish(self, event: e.Event, item: Open | None) -> list[Step]:
         """Pair the halves of characters that deltas cut in two: nothing handed out holds a lone surrogate."""
         if item is not None:
-            if isinstance(event, CONTENT):
+            if type(event) in CONTENT:
                 if item.half or (not event.delta.isascii() and _HALF.search(event.delta)):
                     event = replace(event, delta=self._pair(event, item))
-            elif item.half and isinstance(event, _ENDS):
+            elif item.half and type(event) in _ENDS:
                 item.half = ""
                 return [(self._lone(event, item), item), (event, item)]
         return [(event, item)]

@@ -1,11 +1,12 @@
 """Events in: how bytes, dicts and structs become changes of messages and state.
 
 Theory of operation. Plain content (see `wire.plain`) of an item that is *warm* is a look-up by id and an append: the
-dictionaries `_warm_*` map the ids of open items to their entries, so being found proves that a run is active, the
-item is open, and nothing else has to be done. Everything else is *taken*: the gate expands and verifies it, `PREPARE`
-checks what can fail, `APPLY` changes the conversation, and the observer is told. What makes content need more (an
-open chunk stream, an observer, a limit that is near) empties the warm dictionaries instead of being asked for each
-event. Nothing is counted per event: content leaves one piece each, which is counted when the pieces are joined.
+tables `_warm` map the ids of open items to their entries, so being found proves that a run is active, the item is open,
+and nothing else has to be done than to note that it changed. Where that is noted already the item is *hot*, and the
+conversation's tables map its id to the list of pieces. Everything else is *taken*: the gate expands and verifies it,
+`PREPARE` checks what can fail, `APPLY` changes the conversation, and the observer is told. What makes content need more
+(an open chunk stream, an observer, a limit that is near) hides these tables instead of being asked for each event.
+Nothing is counted per event: content leaves one piece each, which is counted when the pieces are joined.
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ Middleware: TypeAlias = Callable[[Iterator[dict[str, Any]]], Iterable[dict[str, 
 """Sees decoded wire events before they are judged (PROC-3). A reducer calls it once per event, so what it remembers
 from one event to the next belongs into an object or a closure, not into local variables."""
 
-Hot: TypeAlias = tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]
+Warm: TypeAlias = tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]
+"""Entries by id: of tool calls, of text messages, of reasoning messages."""
 
-_COLD: dict[str, Entry] = {}
+_COLD: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = ({}, {}, {})
 _ROOM = 1024 * 1024
 """Characters that may come between two countings, at most; it also bounds the pieces that wait to be joined."""
 _TOUCHED = 1_024
@@ -75,11 +77,15 @@ _REFUSALS = (ProtocolError, DecodeError, LimitExceeded)
 _UNDECODED = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
-_FAMILY: dict[type[e.Event], int] = {
+_FAMILY: dict[type, int] = {
     e.ToolCallStartEvent: 0,
+    PlainArgs: 0,
     e.TextMessageStartEvent: 1,
+    PlainText: 1,
     e.ReasoningMessageStartEvent: 2,
+    PlainReasoning: 2,
 }
+"""Places in `Warm`."""
 
 
 class Intake:
@@ -108,7 +114,8 @@ class Intake:
         self._lines = JSONLinesDecoder(limits.event_bytes)
         self._middleware = tuple(middleware)
         self._on_event = on_event
-        self._hot: Hot = ({}, {}, {})
+        self._warmable: Warm = ({}, {}, {})
+        """What is warm unless nothing may be."""
         self._careful = False
         self._rewarm()
         self._prepared: Any = None
@@ -155,9 +162,9 @@ class Intake:
                     return
                 kind = type(decoded)
                 if kind is PlainArgs:
-                    entry = self._warm_calls.get(decoded.tool_call_id)
+                    entry = self._warm[0].get(decoded.tool_call_id)
                 elif kind is PlainText:
-                    entry = self._warm_texts.get(decoded.message_id)
+                    entry = self._warm[1].get(decoded.message_id)
                 else:
                     entry = None
                 if entry is not None:
@@ -262,30 +269,38 @@ class Intake:
 
     def _run_events(self, events: list[Any]) -> None:
         """Apply decoded events. The loop that conforming traffic lives in."""
-        calls, texts, reasonings = self._warm_calls, self._warm_texts, self._warm_reasonings
-        touched = self._conversation.touched
+        conversation = self._conversation
+        calls, texts, reasonings = _COLD if self._warm is _COLD else conversation.hot
         for event in events:
             kind = type(event)
             try:
                 if kind is PlainArgs:
-                    entry = calls[event.tool_call_id]
-                elif kind is PlainText:
-                    entry = texts[event.message_id]
-                elif kind is PlainReasoning:
-                    entry = reasonings[event.message_id]
-                else:
-                    entry = None
-            except KeyError:
-                entry = None
-            if entry is not None:
-                entry.pieces.append(event.delta)
-                if entry.touched:
+                    calls[event.tool_call_id].append(event.delta)
                     continue
-                entry.touched = True
-                touched.append(entry)
-            else:
-                self._take(event)
-                calls, texts, reasonings = self._warm_calls, self._warm_texts, self._warm_reasonings
+                if kind is PlainText:
+                    texts[event.message_id].append(event.delta)
+                    continue
+                if kind is PlainReasoning:
+                    reasonings[event.message_id].append(event.delta)
+                    continue
+            except KeyError:
+                if self._wake(event):
+                    continue
+            self._take(event)
+            calls, texts, reasonings = _COLD if self._warm is _COLD else conversation.hot
+
+    def _wake(self, event: Any) -> bool:
+        """Append plain content to an item that is warm, and hot from now on."""
+        family, id = _FAMILY[type(event)], event.tool_call_id if type(event) is PlainArgs else event.message_id
+        entry = self._warm[family].get(id)
+        if entry is None:
+            return False
+        entry.pieces.append(event.delta)
+        if not entry.touched:
+            entry.touched = True
+            self._conversation.touched.append(entry)
+        self._conversation.hot[family][id] = entry.pieces
+        return True
 
     def _apply_judged(self, event: object) -> None:
         """The slow way in, for whatever is not a conforming event by itself."""
@@ -338,7 +353,7 @@ class Intake:
                 self._observe(accepted)
         self._others += 1 - self._skew
         self._skew = 0
-        if self._gate.expander.lanes or self._warm_calls is not self._hot[0]:
+        if self._gate.expander.lanes or self._warm is _COLD:
             self._rewarm()
 
     def _take_back(self, steps: list[Step]) -> None:
@@ -408,29 +423,28 @@ class Intake:
         """A content event left a piece, which counts for it."""
         self._others -= 1
 
-    # --- what is hot: items whose plain content needs no more than a look-up and an append -------------------------
+    # --- what is warm: items whose plain content needs no more than a look-up and an append -----------------------
 
     def _rewarm(self) -> None:
         # An open chunk stream may have to be closed by any content, an observer wants to see it, and where the room
         # is used up it has to be counted first.
-        if self._gate.expander.lanes or self._careful or self._on_event is not None:
-            self._warm_calls = self._warm_texts = self._warm_reasonings = _COLD
-        else:
-            self._warm_calls, self._warm_texts, self._warm_reasonings = self._hot
+        cold = self._gate.expander.lanes or self._careful or self._on_event is not None
+        self._warm: Warm = _COLD if cold else self._warmable
 
     def _heat(self, item: Open) -> None:
         entry = item.entry
-        hot = self._hot[_FAMILY[type(item.start)]]
-        if entry is None or item.half or (isinstance(entry, MessageEntry) and entry.document is not None):
-            hot.pop(item.id, None)
+        if entry is None or item.half or (type(entry) is MessageEntry and entry.document is not None):
+            self._cool(item)
         else:
-            hot[item.id] = entry
+            self._warmable[_FAMILY[type(item.start)]][item.id] = entry
 
     def _cool(self, item: Open) -> None:
-        self._hot[_FAMILY[type(item.start)]].pop(item.id, None)
+        family = _FAMILY[type(item.start)]
+        self._warmable[family].pop(item.id, None)
+        self._conversation.hot[family].pop(item.id, None)
 
     def _chill(self) -> None:
-        for table in self._hot:
+        for table in (*self._warmable, *self._conversation.hot):
             table.clear()
 
     # --- counting ---------------------------------------------------------------------------------------------------

@@ -90,10 +90,7 @@ class Reducer(Intake):
     @property
     def messages(self) -> tuple[Message, ...]:
         """All messages, frozen. An unchanged message keeps its identity between reads."""
-        conversation = self._conversation
-        if conversation.touched:
-            conversation.fold()
-        return conversation.messages()
+        return self._conversation.messages()
 
     @property
     def state(self) -> Any:
@@ -183,7 +180,7 @@ class Reducer(Intake):
         twin._sse, twin._lines = self._sse.copy(), self._lines.copy()
         twin._answered = set(self._answered)
         twin._marks = dict(self._marks)
-        twin._hot = ({}, {}, {})
+        twin._warmable = ({}, {}, {})
         twin._bind_items(self, new_of)
         twin._rewarm()
         return twin
@@ -246,8 +243,8 @@ class Reducer(Intake):
             for id, item in table.items():
                 entry = model[id].entry
                 item.entry = None if entry is None else new_of.get(entry)
-        for hot, model_hot in zip(self._hot, other._hot, strict=True):
-            hot.update({id: new_of[entry] for id, entry in model_hot.items()})
+        for warm, model_warm in zip(self._warmable, other._warmable, strict=True):
+            warm.update({id: new_of[entry] for id, entry in model_warm.items()})
 
     # --- for handlers and views -------------------------------------------------------------------------------------
 
@@ -264,7 +261,6 @@ class Reducer(Intake):
         entry = self._conversation.results.get(id)
         if entry is None:
             return None
-        self._settle()
         self._conversation.messages()
         message = entry.message
         return message if isinstance(message, ToolMessage) else None

@@ -157,11 +157,14 @@ def _own(sequence: Sequence, event: e.Event, owners: dict[str, Owner], id: str, 
     """Note the owner of an id unless it has one; returns the owner that stands. Bounds the ids known in one run, which
     may be more than what is held: a snapshot can drop what is open.
     """
+    if id in owners:
+        return owners[id]
     limit = 2 * (sequence.limits.tool_calls if owners is sequence.call_owners else sequence.limits.messages)
-    if id not in owners and len(owners) >= limit:
+    if len(owners) >= limit:
         name = "tool_calls" if owners is sequence.call_owners else "messages"
         raise LimitExceeded(f"more than {limit} ids of {name} in one run", limit=name, type=event.type)
-    return owners.setdefault(id, owner)
+    owners[id] = owner
+    return owner
 
 
 def _open_item(
