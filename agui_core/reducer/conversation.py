@@ -11,12 +11,16 @@ placing a result behind its call's message "and any tool messages that already f
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from agui_core.limits import Limits
 from agui_core.protocol.messages import Message, ToolCall, ToolMessage
 from agui_core.reducer.entries import CallEntry, Entry, MessageEntry
 
-__all__ = ["Conversation"]
+__all__ = ["Conversation", "Hot"]
+
+Hot: TypeAlias = tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list[str]]]
+"""Pieces of text by id: of tool calls, of text messages, of reasoning messages."""
 
 
 class Conversation:
@@ -65,8 +69,8 @@ class Conversation:
         # What changed since the last folding; what was folded since the last settling; and what changed before that, in
         # order, where only the last time counts.
         self.touched: list[Entry] = []
-        # The pieces of some that are touched, by id, for whoever appends to them: of calls, texts and reasonings.
-        self.hot: tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list[str]]] = ({}, {}, {})
+        # The pieces of some that are touched, for whoever appends to them.
+        self.hot: Hot = ({}, {}, {})
         self._unstamped: dict[Entry, None] = {}
         self.log: list[Entry] = []
         # Ids of dropped messages by the version that dropped them, and the latest such version that was forgotten.

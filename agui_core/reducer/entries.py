@@ -2,10 +2,14 @@
 
 A text is kept as one string that grows in place while nobody holds an older one, so reading after every piece does not
 copy the text each time.
+
+Entries are dataclasses, as their attributes are set all the time, which is slow for structs.
 """
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -25,21 +29,22 @@ _NAMES = ("id", "name", "encrypted_value", "subagent_run_id", "tool_call_id", "e
 _ROLES: dict[type[Message], str] = {kind: str(kind.__struct_config__.tag) for kind in Message.__args__}
 
 
-class _Growing(msgspec.Struct, eq=False):
+@dataclass(eq=False, slots=True)
+class _Growing:
     """Text that arrives in pieces. `text` is None until there is any, be it empty (TEXT-6)."""
 
     id: str
-    text: str | None = None
-    metadata: dict[str, Any] | UnsetType = UNSET
-    pieces: list[str] = msgspec.field(default_factory=list)
-    touched: bool = False
-    added: int = 0
+    text: str | None
+    metadata: dict[str, Any] | UnsetType
+    pieces: list[str] = field(init=False, default_factory=list)
+    touched: bool = field(init=False, default=False)
+    added: int = field(init=False, default=0)
     """The version at which it was first seen, 0 before the first settling."""
-    stamp: int = 0
+    stamp: int = field(init=False, default=0)
     """The version at which it was last seen to have changed."""
-    owns_metadata: bool = False
+    owns_metadata: bool = field(init=False, default=False)
     """Whether nobody else has seen the metadata, so that it may be changed in place."""
-    counted: int = 0
+    counted: int = field(init=False, default=0)
     """The characters of its text that the conversation has counted."""
 
     def fold(self) -> None:
@@ -67,7 +72,8 @@ class _Growing(msgspec.Struct, eq=False):
         self.owns_metadata = True
 
 
-class CallEntry(_Growing, eq=False, kw_only=True):
+@dataclass(eq=False, slots=True)
+class CallEntry(_Growing):
     """A tool call; its text is the arguments."""
 
     holder: MessageEntry
@@ -76,30 +82,24 @@ class CallEntry(_Growing, eq=False, kw_only=True):
     name: str
     encrypted_value: str | UnsetType = UNSET
     complete: bool = False
-    broken: bool = False
+    broken: bool = field(init=False, default=False)
     """Whether half a surrogate pair was lost in the arguments."""
-    reading: Arguments | None = None
+    reading: Arguments | None = field(init=False, default=None)
 
     @classmethod
     def of(cls, call: ToolCall, holder: MessageEntry, place: int) -> CallEntry:
         """The entry of a call as it is held."""
-        function = call.function
-        return cls(
-            call.id,
-            function.arguments,
-            call.metadata,
-            holder=holder,
-            place=place,
-            name=function.name,
-            encrypted_value=call.encrypted_value,
-            complete=True,
-            counted=len(function.arguments),
-        )
+        text = call.function.arguments
+        entry = cls(call.id, text, call.metadata, holder, place, call.function.name, call.encrypted_value, True)
+        entry.counted = len(text)
+        return entry
 
     def copy(self, holder: MessageEntry) -> CallEntry:
         """The same call in the copy of its message, settled."""
         self.owns_metadata = False
-        return replace(self, holder=holder, pieces=[], reading=None)
+        twin = copy(self)
+        twin.holder, twin.pieces, twin.reading = holder, [], None
+        return twin
 
     def build(self) -> ToolCall:
         """The frozen call as of the last settling."""
@@ -113,7 +113,8 @@ class CallEntry(_Growing, eq=False, kw_only=True):
         )
 
 
-class MessageEntry(_Growing, eq=False, kw_only=True):
+@dataclass(eq=False, slots=True)
+class MessageEntry(_Growing):
     """A message; its text is the content, or the text part that grows at the end of a list of parts."""
 
     role: str
@@ -121,28 +122,28 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
     """Gives the fields that `build` does not set."""
     message: Message | None
     """The frozen message, None while it is stale."""
-    parts: list[ContentPart] | None = None
-    document: Document | None = None
+    parts: list[ContentPart] | None = field(init=False, default=None)
+    document: Document | None = field(init=False, default=None)
     """The content of an activity."""
-    calls: list[CallEntry] | None = None
-    frozen: list[ToolCall | None] | None = None
+    calls: list[CallEntry] | None = field(init=False, default=None)
+    frozen: list[ToolCall | None] | None = field(init=False, default=None)
     """Its calls as its message has them, None where one is stale."""
-    serial: int = 0
+    serial: int = field(init=False, default=0)
     """Its name in checkpoints, which the first one that holds it gives it."""
-    number: int = -1
+    number: int = field(init=False, default=-1)
     """Of the block that it stands in; -1 while it stands nowhere."""
-    rank: int = 0
+    rank: int = field(init=False, default=0)
     """Its place in that block."""
-    tail: list[MessageEntry] | None = None
+    tail: list[MessageEntry] | None = field(init=False, default=None)
     """The tool messages that follow directly, if it is a block's first."""
-    position: int = 0
+    position: int = field(init=False, default=0)
 
     @classmethod
     def of(cls, message: Message, limits: Limits) -> MessageEntry:
         """The entry of a message as it is held or made."""
         content: Any = message.content
         text = content if type(content) is str else None
-        entry = cls(message.id, text, message.metadata, role=_ROLES[type(message)], base=message, message=message)
+        entry = cls(message.id, text, message.metadata, _ROLES[type(message)], message, message)
         if text is not None:
             entry.counted = len(text)
         elif type(content) is tuple:
@@ -204,8 +205,10 @@ class MessageEntry(_Growing, eq=False, kw_only=True):
 
     def copy(self) -> MessageEntry:
         """The same message, settled, for another conversation."""
-        document = None if self.document is None else self.document.copy()
-        twin: MessageEntry = replace(self, pieces=[], document=document, calls=None, number=-1, rank=0, tail=None)
+        twin = copy(self)
+        twin.pieces, twin.number, twin.rank, twin.tail = [], -1, 0, None
+        if self.document is not None:
+            twin.document = self.document.copy()
         twin.owns_metadata = self.owns_metadata = False
         twin.parts = None if self.parts is None else list(self.parts)
         if self.calls is not None:

@@ -27,9 +27,8 @@ Step: TypeAlias = tuple[e.Event, Open | None]
 """One accepted event and the open item that it concerns, if it is one of a triad."""
 
 
-CONTENT = frozenset[type]({e.TextMessageContentEvent, e.ToolCallArgsEvent, e.ReasoningMessageContentEvent})
-_STARTS = frozenset({e.TextMessageStartEvent, e.ToolCallStartEvent, e.ReasoningMessageStartEvent})
-_ENDS = frozenset[type]({e.TextMessageEndEvent, e.ToolCallEndEvent, e.ReasoningMessageEndEvent})
+CONTENT = (e.TextMessageContentEvent, e.ToolCallArgsEvent, e.ReasoningMessageContentEvent)
+_ENDS = (e.TextMessageEndEvent, e.ToolCallEndEvent, e.ReasoningMessageEndEvent)
 _HALF = re.compile("[\ud800-\udfff]")
 _REPAIRS_IN_A_ROW = 3
 """A run may have to be assumed, and an item opened in it; what is refused even then is skipped."""
@@ -71,7 +70,8 @@ class Gate:
         kind = type(event)
         if not self.expander.lanes and kind not in CHUNKS:
             item = self.sequence.verify(event)
-            return [(event, item)] if item is None or kind in _STARTS else self._finish(event, item)
+            whole = item is None or (not item.half and kind not in CONTENT)
+            return [(event, item)] if whole else self._finish(event, item)
         sequence = self.sequence
         expansion = self.expander.plan(event)
         steps: list[Step] = []
@@ -103,10 +103,10 @@ class Gate:
     def _finish(self, event: e.Event, item: Open | None) -> list[Step]:
         """Pair the halves of characters that deltas cut in two: nothing handed out holds a lone surrogate."""
         if item is not None:
-            if type(event) in CONTENT:
+            if isinstance(event, CONTENT):
                 if item.half or (not event.delta.isascii() and _HALF.search(event.delta)):
                     event = replace(event, delta=self._pair(event, item))
-            elif item.half and type(event) in _ENDS:
+            elif item.half and isinstance(event, _ENDS):
                 item.half = ""
                 return [(self._lone(event, item), item), (event, item)]
         return [(event, item)]

@@ -134,7 +134,7 @@ def _call_start(reducer: Intake, event: e.ToolCallStartEvent, item: Open) -> Non
 
 def _make_call(reducer: Intake, event: e.ToolCallStartEvent) -> CallEntry:
     holder = _call_holder(reducer, event)
-    call = CallEntry(event.tool_call_id, "", holder=holder, place=len(holder.calls or ()), name=event.tool_call_name)
+    call = CallEntry(event.tool_call_id, "", UNSET, holder, len(holder.calls or ()), event.tool_call_name)
     reducer._conversation.add_call(call)
     return call
 

@@ -3,7 +3,7 @@
 Theory of operation. Plain content (see `wire.plain`) of an item that is *warm* is a look-up by id and an append: the
 tables `_warm` map the ids of open items to their entries, so being found proves that a run is active, the item is open,
 and nothing else has to be done than to note that it changed. Where that is noted already the item is *hot*, and the
-conversation's tables map its id to the list of pieces. Everything else is *taken*: the gate expands and verifies it,
+tables `_hot` map its id to its list of pieces. Everything else is *taken*: the gate expands and verifies it,
 `PREPARE` checks what can fail, `APPLY` changes the conversation, and the observer is told. What makes content need more
 (an open chunk stream, an observer, a limit that is near) hides these tables instead of being asked for each event.
 Nothing is counted per event: content leaves one piece each, which is counted when the pieces are joined.
@@ -23,7 +23,7 @@ from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message
-from agui_core.reducer.conversation import Conversation
+from agui_core.reducer.conversation import Conversation, Hot
 from agui_core.reducer.entries import Entry, MessageEntry
 from agui_core.reducer.gate import Gate, Step
 from agui_core.reducer.handlers import APPLY, PREPARE
@@ -48,7 +48,7 @@ from one event to the next belongs into an object or a closure, not into local v
 Warm: TypeAlias = tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]
 """Entries by id: of tool calls, of text messages, of reasoning messages."""
 
-_COLD: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = ({}, {}, {})
+_COLD: Any = ({}, {}, {})
 _ROOM = 1024 * 1024
 """Characters that may come between two countings, at most; it also bounds the pieces that wait to be joined."""
 _TOUCHED = 1_024
@@ -157,23 +157,24 @@ class Intake:
             if room >= 0:
                 try:
                     decoded: Any = _decode_event(event)
+                    if type(decoded) is PlainArgs:
+                        entry: Any = self._warm[0][decoded.tool_call_id]
+                    elif type(decoded) is PlainText:
+                        entry = self._warm[1][decoded.message_id]
+                    else:
+                        entry = None
+                except KeyError:
+                    entry = None
                 except _UNDECODED:
                     self._apply_judged(event)
                     return
-                kind = type(decoded)
-                if kind is PlainArgs:
-                    entry = self._warm[0].get(decoded.tool_call_id)
-                elif kind is PlainText:
-                    entry = self._warm[1].get(decoded.message_id)
-                else:
-                    entry = None
-                if entry is not None:
-                    entry.pieces.append(decoded.delta)
-                    if not entry.touched:
-                        entry.touched = True
-                        self._conversation.touched.append(entry)
-                else:
+                if entry is None:
                     self._take(decoded)
+                    return
+                entry.pieces.append(decoded.delta)
+                if not entry.touched:
+                    entry.touched = True
+                    self._conversation.touched.append(entry)
                 return
         self._apply_any(event)
 
@@ -269,8 +270,7 @@ class Intake:
 
     def _run_events(self, events: list[Any]) -> None:
         """Apply decoded events. The loop that conforming traffic lives in."""
-        conversation = self._conversation
-        calls, texts, reasonings = _COLD if self._warm is _COLD else conversation.hot
+        calls, texts, reasonings = self._hot
         for event in events:
             kind = type(event)
             try:
@@ -284,10 +284,10 @@ class Intake:
                     reasonings[event.message_id].append(event.delta)
                     continue
             except KeyError:
-                if self._wake(event):
-                    continue
-            self._take(event)
-            calls, texts, reasonings = _COLD if self._warm is _COLD else conversation.hot
+                pass
+            if kind not in _PLAIN or not self._wake(event):
+                self._take(event)
+                calls, texts, reasonings = self._hot
 
     def _wake(self, event: Any) -> bool:
         """Append plain content to an item that is warm, and hot from now on."""
@@ -299,7 +299,7 @@ class Intake:
         if not entry.touched:
             entry.touched = True
             self._conversation.touched.append(entry)
-        self._conversation.hot[family][id] = entry.pieces
+        self._hot[family][id] = entry.pieces
         return True
 
     def _apply_judged(self, event: object) -> None:
@@ -430,6 +430,7 @@ class Intake:
         # is used up it has to be counted first.
         cold = self._gate.expander.lanes or self._careful or self._on_event is not None
         self._warm: Warm = _COLD if cold else self._warmable
+        self._hot: Hot = _COLD if cold else self._conversation.hot
 
     def _heat(self, item: Open) -> None:
         entry = item.entry

@@ -75,6 +75,7 @@ class Reducer(Intake):
             on_warning=self._log.listener,
         )
         fresh._conversation, fresh._state = twin._conversation, twin._state
+        fresh._rewarm()
         fresh._others = -fresh._conversation.pieces
         fresh._changes, fresh._state_version, fresh._run_version = self.version, self._state_version, self._run_version
         fresh._other, fresh._since = self._other, self._since

@@ -8,21 +8,17 @@ become LF first, also when a CRLF is cut in two. U+2028 and its like are no line
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from agui_core.limits import Limits
 from agui_core.protocol.events import Event
-from agui_core.wire.batch import Batch, join
+from agui_core.wire.batch import SEPARATOR, Batch, join
 from agui_core.wire.encode import encode
 from agui_core.wire.reading import Held, RecordReader
 
 __all__ = ["SSEDecoder", "encode_sse"]
 
 _FIELD = b"data: "
-_split = re.compile(b"\n\ndata: ").split
-"""Takes blocks apart; the pattern engine is quicker at it than the methods of bytes."""
 
 
 def encode_sse(event: Event | msgspec.Struct) -> bytes:
@@ -44,7 +40,7 @@ def _payload(block: bytes) -> bytes | None:
 def _payloads(region: bytes) -> list[bytes]:
     """The payloads of whole blocks; `region` lacks the blank line of its last block."""
     payloads: list[bytes] = []
-    first, *pieces = _split(b"\n\n" + region)
+    first, *pieces = (b"\n\n" + region).split(b"\n\ndata: ")
     for block in first.split(b"\n\n"):
         payload = _payload(block)
         if payload is not None:
@@ -101,10 +97,12 @@ class SSEDecoder(RecordReader):
             return None
         if len(region) >= self._limit and not self._fits(blocks := region.split(b"\n\n"), framing=1):
             region = b"\n\n".join(blocks)
-        if region.startswith(_FIELD):
-            batch = join(_split(region[len(_FIELD) :]))
-            if b"\n" not in batch.text:
-                return batch
+        if region.startswith(b"data:"):
+            # A space before the JSON text does no harm, and the shorter separator is found faster.
+            pieces = region[5:].split(b"\n\ndata:")
+            text = SEPARATOR.join(pieces)
+            if b"\n" not in text:
+                return Batch(text, len(pieces), region, _payloads)
         payloads = _payloads(region)
         return join(payloads) if payloads else None
 
