@@ -295,11 +295,8 @@ class Conversation:
         """
         twin = Conversation(self.limits)
         entries = [entry.copy() for entry in self.entries()]
-        for old, new in zip(self.entries(), entries, strict=True):
-            if old.rank:
-                _follow(twin._heads[-1], new)
-            else:
-                twin._lead(new)
+        for entry in entries:
+            twin._stand(entry)
         twin.count, twin.call_count = self.count, self.call_count
         twin.characters, twin.largest, twin.pieces = self.characters, self.largest, self.pieces
         twin.removed, twin.reordered, twin.forgotten = dict(self.removed), self.reordered, self.forgotten
@@ -343,15 +340,13 @@ class Conversation:
 
     def _stand(self, entry: MessageEntry) -> None:
         """Put an entry behind all others."""
-        if entry.role == "tool" and self._heads:
-            _follow(self._heads[-1], entry)
+        heads = self._heads
+        if entry.role == "tool" and heads:
+            _follow(heads[-1], entry)
         else:
-            self._lead(entry)
-
-    def _lead(self, entry: MessageEntry) -> None:
-        entry.number = self._heads[-1].number + 1 if self._heads else 0
-        entry.rank = 0
-        self._heads.append(entry)
+            entry.number = heads[-1].number + 1 if heads else 0
+            entry.rank = 0
+            heads.append(entry)
 
     def _find(self, entry: MessageEntry) -> None:
         """Make an entry findable by its id, and what it holds by theirs."""

@@ -49,9 +49,12 @@ class Gate:
 
     def admit(self, event: e.Event) -> list[Step]:
         """The steps of one event. Raises `ProtocolError` (strict only) or `LimitExceeded`, changing nothing."""
-        if self.lenient:
-            return self._admit(event, _REPAIRS_IN_A_ROW)
-        return self._judge(event)
+        try:
+            return self._judge(event)
+        except ProtocolError as error:
+            if not self.lenient:
+                raise
+            return self._repair(event, error, _REPAIRS_IN_A_ROW)
 
     def copy(self, note: Note) -> Gate:
         """An independent gate in the same state."""
@@ -59,12 +62,6 @@ class Gate:
         twin.expander, twin.sequence = self.expander.copy(), self.sequence.copy(note)
         twin.lenient, twin.assumed, twin._note = self.lenient, self.assumed, note
         return twin
-
-    def _admit(self, event: e.Event, repairs_left: int) -> list[Step]:
-        try:
-            return self._judge(event)
-        except ProtocolError as error:
-            return self._repair(event, error, repairs_left)
 
     def _judge(self, event: e.Event) -> list[Step]:
         kind = type(event)
@@ -97,7 +94,10 @@ class Gate:
         self._note(error.rule, event.type, f"{how}: {error.message}", refused=True)
         steps: list[Step] = []
         for replacement in events:
-            steps += self._admit(replacement, repairs_left - 1)
+            try:
+                steps += self._judge(replacement)
+            except ProtocolError as again:
+                steps += self._repair(replacement, again, repairs_left - 1)
         return steps
 
     def _finish(self, event: e.Event, item: Open | None) -> list[Step]:

@@ -1,8 +1,8 @@
-"""What each accepted event does to messages and state: plain functions in tables by event type (protocol sections 8 to
+"""What each accepted event does to messages and state: plain functions in a table by event type (protocol sections 8 to
 14).
 
-An event is *prepared* before it is applied: `PREPARE` holds what can fail, which is limits and patches, so that an
-event is refused before anything of it was applied. `APPLY` cannot fail. Both expect what the gate accepted.
+An event is *prepared* before it is applied: preparing is all that can fail, which is limits and patches, so that an
+event is refused before anything of it was applied. Both expect what the gate accepted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agui_core.reducer.reconcile import reconcile
 if TYPE_CHECKING:
     from agui_core.reducer.intake import Intake, Status
 
-__all__ = ["APPLY", "PREPARE"]
+__all__ = ["HANDLERS"]
 
 _TEXT_MESSAGES: dict[str, Callable[..., m.Message]] = {
     "assistant": m.AssistantMessage,
@@ -499,43 +499,32 @@ def _prepare_content(reducer: Intake, event: Any) -> None:
         _bound(event, "characters", reducer._characters_with(len(event.delta)), reducer._limits.characters)
 
 
-PREPARE: dict[type[e.Event], Callable[[Intake, Any], None]] = {
-    e.RunStartedEvent: _prepare_run_started,
-    e.TextMessageStartEvent: _prepare_message,
-    e.ReasoningMessageStartEvent: _prepare_message,
-    e.ToolCallStartEvent: _prepare_call,
-    e.TextMessageContentEvent: _prepare_content,
-    e.ReasoningMessageContentEvent: _prepare_content,
-    e.ToolCallArgsEvent: _prepare_content,
-    e.ToolCallResultEvent: _prepare_result,
-    e.StateSnapshotEvent: _prepare_state_snapshot,
-    e.StateDeltaEvent: _prepare_state_delta,
-    e.MessagesSnapshotEvent: _prepare_messages_snapshot,
-    e.ActivitySnapshotEvent: _prepare_activity_snapshot,
-    e.ActivityDeltaEvent: _prepare_activity_delta,
-}
-
+Prepare: TypeAlias = Callable[["Intake", Any], None]
 Apply: TypeAlias = Callable[["Intake", Any, Any], None]
 
 # What is not listed (steps, spans, subagents, RAW, CUSTOM) changes neither messages nor state.
-APPLY: dict[type[e.Event], Apply] = {
-    e.RunStartedEvent: _run_started,
-    e.RunFinishedEvent: _run_finished,
-    e.RunErrorEvent: _run_error,
-    e.TextMessageStartEvent: _message_start,
-    e.TextMessageContentEvent: _message_content,
-    e.TextMessageEndEvent: _message_end,
-    e.ReasoningMessageStartEvent: _message_start,
-    e.ReasoningMessageContentEvent: _message_content,
-    e.ReasoningMessageEndEvent: _message_end,
-    e.ToolCallStartEvent: _call_start,
-    e.ToolCallArgsEvent: _call_args,
-    e.ToolCallEndEvent: _call_end,
-    e.ToolCallResultEvent: _call_result,
-    e.ReasoningEncryptedValueEvent: _encrypted_value,
-    e.StateSnapshotEvent: _state_snapshot,
-    e.StateDeltaEvent: _state_delta,
-    e.MessagesSnapshotEvent: _messages_snapshot,
-    e.ActivitySnapshotEvent: _activity_snapshot,
-    e.ActivityDeltaEvent: _activity_delta,
+_HANDLERS: dict[Any, tuple[Prepare | None, Apply]] = {
+    e.RunStartedEvent: (_prepare_run_started, _run_started),
+    e.RunFinishedEvent: (None, _run_finished),
+    e.RunErrorEvent: (None, _run_error),
+    e.TextMessageStartEvent: (_prepare_message, _message_start),
+    e.TextMessageContentEvent: (_prepare_content, _message_content),
+    e.TextMessageEndEvent: (None, _message_end),
+    e.ReasoningMessageStartEvent: (_prepare_message, _message_start),
+    e.ReasoningMessageContentEvent: (_prepare_content, _message_content),
+    e.ReasoningMessageEndEvent: (None, _message_end),
+    e.ReasoningEncryptedValueEvent: (None, _encrypted_value),
+    e.ToolCallStartEvent: (_prepare_call, _call_start),
+    e.ToolCallArgsEvent: (_prepare_content, _call_args),
+    e.ToolCallEndEvent: (None, _call_end),
+    e.ToolCallResultEvent: (_prepare_result, _call_result),
+    e.StateSnapshotEvent: (_prepare_state_snapshot, _state_snapshot),
+    e.StateDeltaEvent: (_prepare_state_delta, _state_delta),
+    e.MessagesSnapshotEvent: (_prepare_messages_snapshot, _messages_snapshot),
+    e.ActivitySnapshotEvent: (_prepare_activity_snapshot, _activity_snapshot),
+    e.ActivityDeltaEvent: (_prepare_activity_delta, _activity_delta),
 }
+HANDLERS: dict[Any, tuple[Prepare | None, Apply | None]] = {
+    kind: _HANDLERS.get(kind, (None, None)) for kind in e.EVENT_TYPES.values()
+}
+"""What prepares, and what applies, each type of event."""

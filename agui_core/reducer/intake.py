@@ -4,8 +4,9 @@ Theory of operation. Plain content (see `wire.plain`) of an item that is *warm* 
 tables `_warm` map the ids of open items to their entries, so being found proves that a run is active, the item is open,
 and nothing else has to be done than to note that it changed. Where that is noted already the item is *hot*, and the
 tables `_hot` map its id to its list of pieces. Everything else is *taken*: the gate expands and verifies it,
-`PREPARE` checks what can fail, `APPLY` changes the conversation, and the observer is told. What makes content need more
-(an open chunk stream, an observer, a limit that is near) hides these tables instead of being asked for each event.
+its handlers first check what can fail and then change the conversation, and the observer is told. What makes content
+need more (an open chunk stream, an observer, a limit that is near) hides these tables instead of being asked for each
+event.
 Nothing is counted per event: content leaves one piece each, which is counted when the pieces are joined.
 """
 
@@ -26,7 +27,7 @@ from agui_core.protocol.messages import Message
 from agui_core.reducer.conversation import Conversation, Hot
 from agui_core.reducer.entries import Entry, MessageEntry
 from agui_core.reducer.gate import Gate, Step
-from agui_core.reducer.handlers import APPLY, PREPARE
+from agui_core.reducer.handlers import HANDLERS
 from agui_core.reducer.items import Noted, Open
 from agui_core.reducer.json_patch import Document
 from agui_core.reducer.views import Run
@@ -272,20 +273,19 @@ class Intake:
         """Apply decoded events. The loop that conforming traffic lives in."""
         calls, texts, reasonings = self._hot
         for event in events:
-            kind = type(event)
             try:
-                if kind is PlainArgs:
+                if type(event) is PlainArgs:
                     calls[event.tool_call_id].append(event.delta)
                     continue
-                if kind is PlainText:
+                if type(event) is PlainText:
                     texts[event.message_id].append(event.delta)
                     continue
-                if kind is PlainReasoning:
+                if type(event) is PlainReasoning:
                     reasonings[event.message_id].append(event.delta)
                     continue
             except KeyError:
                 pass
-            if kind not in _PLAIN or not self._wake(event):
+            if type(event) not in _PLAIN or not self._wake(event):
                 self._take(event)
                 calls, texts, reasonings = self._hot
 
@@ -335,16 +335,16 @@ class Intake:
             if event.raw_event is not event.metadata or type(event) in _OPEN:
                 check_nesting(event, self._limits.nesting)
             steps = self._gate.admit(event)
-            for step in steps:
-                prepare = PREPARE.get(type(step[0]))
+            for accepted, _ in steps:
+                prepare, _ = HANDLERS[type(accepted)]
                 if prepare is not None:
-                    prepare(self, step[0])
+                    prepare(self, accepted)
         except _REFUSALS as error:
             self._take_back(steps)
             raise self._reject(error) from None
         observed = self._on_event is not None
         for accepted, item in steps:
-            apply = APPLY.get(type(accepted))
+            _, apply = HANDLERS[type(accepted)]
             if apply is not None:
                 apply(self, accepted, item)
             if observed:

@@ -212,7 +212,7 @@ def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
     id, parent, tag = event.tool_call_id, event.parent_message_id or UNSET, event.subagent_run_id
     if id in sequence.calls:
         raise refuse("STR-1", event, f"tool call {quoted(id)} is already open; end it before it is started again", id)
-    owner = _owner_of(tag)
+    owner = None if tag is UNSET else tag
     if parent is not UNSET and parent in sequence.message_owners:
         sequence.agree(event, tag, sequence.message_owners[parent], "its parent message", parent, "SUB-12")
         owner = sequence.message_owners[parent]
