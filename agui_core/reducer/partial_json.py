@@ -9,8 +9,8 @@ Promises:
 - A whole document gives what `msgspec.json.decode` gives, and what one refuses the other refuses. The error sits at the
   first character that no document could have there; the last good value stays readable.
 
-Costs: each character is looked at a bounded number of times, in bulk; a delta inside a string costs three searches and
-an append, whatever the length of the string. Memory is that of the value. `value` costs nothing, `path` the depth. Only
+Costs: each character is looked at a bounded number of times, in bulk; a delta inside a string is encoded once and
+appended, whatever the length of the string. Memory is that of the value. `value` costs nothing, `path` the depth. Only
 a string that the reader still refers to when it grows is copied, because strings never change.
 """
 
@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 from msgspec import UNSET
+from msgspec.json import encode
 
 from agui_core.reducer._partial_json_grammar import LIST, ROOT, RUN, RUN_END, Kind, State, escape_end
 from agui_core.reducer._partial_json_number import PartialNumber
@@ -96,14 +97,21 @@ class PartialJson:
     def feed(self, text: str) -> None:
         """Take the next piece of the text. O(its length); whatever is wrong with it shows in `error`."""
         plain = self._plain
-        # isprintable is false for control characters and surrogates, and for a few others that lose only time.
-        if plain is not None and '"' not in text and "\\" not in text and text.isprintable():
-            slot = self._slot
-            grown = plain[slot]
-            plain[slot] = None  # CPython extends a string in place only while nobody else refers to it
-            grown += text
-            plain[slot] = grown
-        elif self._stack:
+        if plain is not None:
+            try:
+                # A backslash (92) is what all that is special in a string is encoded with.
+                if 92 not in encode(text):
+                    slot = self._slot
+                    grown = plain[slot]
+                    plain[slot] = None  # CPython extends a string in place only while nobody else refers to it
+                    grown += text
+                    plain[slot] = grown
+                    return
+            except UnicodeEncodeError:  # half of a surrogate pair
+                pass
+            if "\\" in text and self._take_escapes(plain, text):
+                return
+        if self._stack:
             self._scan(text)
         else:
             self._scan_root(text)
@@ -184,8 +192,6 @@ class PartialJson:
             if self._plain is not None:
                 self._seen += len(self._plain[self._slot])
                 self._plain = None
-                if "\\" in text and self._take_escapes(text):
-                    return
             elif self.error is not None:
                 return
             elif self._held or self._number is not None:
@@ -227,29 +233,30 @@ class PartialJson:
             size -= len(growing[self._slot])
         self._seen += size
 
-    def _take_escapes(self, text: str) -> bool:
+    def _take_escapes(self, plain: Any, text: str) -> bool:
         """Append the delta if it is string through and through; quick to give up.
 
         What is decoded has no escape cut, so that a backslash after it begins one.
         """
         if text.count('"') != text.count('\\"'):
             return False
-        held = ""
-        if text[-1] == "\\":
-            held = "\\"
+        cut = text[-1] == "\\"
+        if cut:
             text = text[:-1]
         try:
             run = decode_string(f'"{text}"')
         except ValueError:
             return False
-        self._grow(run)
-        self._seen += len(text)
-        if held:
-            self._seen += 1
-            self._held = held
-        else:
-            self._plain = growing = self._growing
-            self._seen -= len(growing[self._slot])
+        slot = self._slot
+        grown = plain[slot]
+        plain[slot] = None  # as in feed
+        grown += run
+        plain[slot] = grown
+        self._seen += len(text) - len(run)
+        if cut:
+            self._seen += len(grown) + 1
+            self._plain = None
+            self._held = "\\"
         return True
 
     def _take_up(self, text: str) -> tuple[str, int]:
