@@ -6,7 +6,7 @@ A call is judged again right before it runs, so what is decided here may be deci
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
@@ -36,6 +36,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         # A form's "false" is true to Python.
         if type(self.approved) is not bool or type(self.cancelled) is not bool:
             raise TypeError(f"approved and cancelled are True or False, not {self.approved!r} and {self.cancelled!r}")
+        if not isinstance(self.edited_args, Mapping | None):
+            raise TypeError(f"edited_args is a dict or None, not {type(self.edited_args).__name__}")
         if not isinstance(self.reason, str | None):
             raise TypeError(f"the reason is a text or None, not {type(self.reason).__name__}")
 

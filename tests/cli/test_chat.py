@@ -260,6 +260,10 @@ def test_an_agent_that_is_not_there(agui: Run) -> None:
         ["http://127.0.0.1:9/", "--header", "A: b\nC: d"],
         ["http://127.0.0.1:9/", "--header", "A b: c"],
         ["http://127.0.0.1:9/", "--record", "/no/such/folder/file"],
+        ["http://127.0.0.1:99999/"],
+        ["http://127.0.0.1:port/"],
+        ["http://[::1/"],
+        ["http://"],
     ],
 )
 def test_wrong_use(agui: Run, words: list[str]) -> None:

@@ -459,3 +459,8 @@ def test_only_a_boolean_says_whether_a_call_may_run(approved: Any) -> None:
 def test_a_reason_is_a_text() -> None:
     with pytest.raises(TypeError, match="the reason is a text or None"):
         Verdict(approved=False, reason=5)  # type: ignore[arg-type]
+
+
+def test_edited_arguments_are_an_object() -> None:
+    with pytest.raises(TypeError, match="edited_args is a dict or None, not list"):
+        Verdict(approved=True, edited_args=[8])  # type: ignore[arg-type]
