@@ -36,7 +36,7 @@ def parse(payload: Text, limits: Limits) -> tuple[dict[str, Any], bool]:
         # msgspec refuses escapes of lone surrogates, which are JSON; the standard library tells them from the rest.
         value, suspect = _parse_slowly(payload, error, limits), True
     if type(value) is not dict:
-        raise _no_event("is JSON, but no object")
+        raise _no_object("is JSON, but no object")
     if len(payload) >= 2 * limits.nesting and too_deep(value, limits.nesting + 1):
         raise nesting_exceeded(limits.nesting)
     return value, suspect
@@ -47,10 +47,10 @@ def _parse_slowly(payload: Text, error: Exception, limits: Limits) -> Any:
         text = payload if isinstance(payload, str) else bytes(payload).decode()
         return json.loads(text, parse_constant=_refuse_constant)
     except UnicodeDecodeError as broken:
-        raise _no_event(f"is not UTF-8 ({broken.reason} at byte {broken.start})") from None
+        raise _no_object(f"is not UTF-8 ({broken.reason} at byte {broken.start})") from None
     except json.JSONDecodeError as broken:
         reason = str(error if isinstance(error, msgspec.DecodeError) else broken)
-        raise _no_event(f"is not JSON ({reason.removeprefix('JSON is malformed: ')})") from None
+        raise _no_object(f"is not JSON ({reason.removeprefix('JSON is malformed: ')})") from None
     except RecursionError:
         raise nesting_exceeded(limits.nesting) from None
     except ValueError:
@@ -65,13 +65,13 @@ def check_size(payload: Text, limits: Limits) -> None:
         size = len(payload.encode("utf-8", "surrogatepass"))
     if size > limit:
         raise LimitExceeded(
-            f"an event of {size} bytes, where {limit} are allowed; raise Limits.event_bytes if the source is trusted",
+            f"a payload of {size} bytes, where {limit} are allowed; raise Limits.event_bytes if the source is trusted",
             limit="event_bytes",
         )
 
 
-def _no_event(problem: str) -> DecodeError:
-    return DecodeError(f"the payload {problem}; an event is one JSON object", rule="SSE-8")
+def _no_object(problem: str) -> DecodeError:
+    return DecodeError(f"the payload {problem}; it has to be one JSON object", rule="SSE-8")
 
 
 def _refuse_constant(name: str) -> NoReturn:
