@@ -2,11 +2,10 @@
 
 Theory of operation. Plain content (see `wire.plain`) of an item that is *warm* is a look-up by id and an append: the
 tables `_warm` map the ids of open items to their entries, so being found proves that a run is active, the item is open,
-and nothing else has to be done than to note that it changed. Where that is noted already the item is *hot*, and the
-tables `_hot` map its id to its list of pieces. Everything else is *taken*: the gate expands and verifies it,
-its handlers first check what can fail and then change the conversation, and the observer is told. What makes content
-need more (an open chunk stream, an observer, a limit that is near) hides these tables instead of being asked for each
-event.
+and nothing else has to be done than to note that it changed. Where that is noted already, the item is *hot*, and the
+tables `_hot` map its id to its list of pieces. Everything else is *taken*: the gate expands and verifies it, its
+handlers first check what can fail and then change the conversation, and the observer is told. What makes content need
+more (an open chunk stream, an observer, a limit that is near) hides these tables instead of being asked for each event.
 Nothing is counted per event: content leaves one piece each, which is counted when the pieces are joined.
 """
 
