@@ -366,3 +366,74 @@ def test_copies_of_text_are_bounded() -> None:
         reducer.apply({"type": "STATE_DELTA", "delta": copies})
     assert caught.value.limit == "nodes"
     assert list(reducer.state) == ["a"]
+
+
+# --- what changes say in odd places ---------------------------------------------------------------------------------
+
+
+def message(id: str, content: str) -> dict[str, Any]:
+    return {"id": id, "role": "assistant", "content": content}
+
+
+def test_a_message_of_the_history_is_changed_and_not_added() -> None:
+    reducer = begin(messages=[message("h", "x")])
+    for current in (reducer, agui.Reducer.restore(reducer.checkpoint())):
+        version = current.version
+        for event in HELLO[:2]:
+            current.apply({**event, "messageId": "h"})
+        changes = current.changes(since=version)
+        assert (changes.changed, changes.added) == (("h",), ())
+
+
+def test_a_message_that_a_snapshot_restates_before_anybody_looked_is_added() -> None:
+    reducer = begin()
+    version = reducer.version
+    for event in (HELLO[0], HELLO[2], {"type": "MESSAGES_SNAPSHOT", "messages": [message("m", "new")]}):
+        reducer.apply(event)
+    changes = reducer.changes(since=version)
+    assert (changes.changed, changes.added) == ((), ("m",))
+
+
+def test_a_message_that_was_dropped_and_came_back_stands_elsewhere() -> None:
+    reducer = begin(messages=[message("m", "1"), message("b", "1")])
+    version = reducer.version
+    for event in ({"type": "MESSAGES_SNAPSHOT", "messages": [message("b", "1")]}, HELLO[0]):
+        reducer.apply(event)
+    assert [held.id for held in reducer.messages] == ["b", "m"]
+    changes = reducer.changes(since=version)
+    assert (changes.added, changes.removed, changes.reordered) == (("m",), (), True)
+    assert reducer.changes(since=changes.version).reordered is False
+
+
+def test_what_an_event_changed_before_it_reopened_a_message_of_parts_is_told() -> None:
+    """The chunk ends the open call, and then begins another text part."""
+    reducer = begin(messages=[{"id": "u", "role": "user", "content": [{"type": "text", "text": "hi"}]}])
+    reducer.apply({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "f", "delta": "{}"})
+    version, whole = reducer.version, reducer.checkpoint()
+    reducer.apply({"type": "TEXT_MESSAGE_CHUNK", "messageId": "u", "role": "user", "delta": "x"})
+    assert reducer.tool_calls["c"].complete
+    changes = reducer.changes(since=version)
+    assert (changes.calls, set(changes.changed)) == (("c",), {"c", "u"})
+    restored = agui.Reducer.restore(whole, reducer.checkpoint(since=version))
+    assert restored.tool_calls["c"].complete
+
+
+def test_an_observer_may_ask_for_changes_between_the_steps_of_an_event() -> None:
+    seen: list[int] = []
+    reducer = agui.Reducer(on_event=lambda event: seen.append(reducer.version))
+    reducer.apply(STARTED)
+    reducer.apply({"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "a"})
+    _, started, content = seen
+    assert started < content == reducer.version
+    assert reducer.changes(since=started).changed == ("m",)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_the_version_of_a_refusal_does_not_depend_on_the_cut(cut: bool) -> None:
+    begun = b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\ndata: {"type":"NEWER"}\n\n'
+    refused = b"data: null\n\n"
+    reducer = agui.Reducer()
+    with pytest.raises(agui.DecodeError) as caught:
+        for read in (begun, refused) if cut else (begun + refused,):
+            reducer.apply_sse(read)
+    assert (caught.value.index, reducer.version) == (2, 3)

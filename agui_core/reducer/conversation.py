@@ -31,6 +31,7 @@ class Conversation:
         "_flat",
         "_heads",
         "_ordered",
+        "_returned",
         "_unstamped",
         "call_count",
         "calls",
@@ -77,6 +78,8 @@ class Conversation:
         self.removed: dict[str, int] = {}
         self.forgotten = 0
         self.reordered = 0
+        self._returned = False
+        """Whether, since the last settling, a message came that had been dropped: it stands elsewhere now."""
         self.restated = 0
         """The version of the last `restate`."""
         self.serials = 0
@@ -236,6 +239,13 @@ class Conversation:
         self.pieces += len(call.pieces)
         call.fold()
 
+    def begin(self) -> None:
+        """What is held now was there from the start, which is no change."""
+        for entry in self.touched:
+            entry.touched = False
+            entry.added = 0
+        self.touched.clear()
+
     def settle(self, version: int) -> None:
         """Fold what arrived; count what came, and stamp what changed with `version`, since the last settling.
 
@@ -245,6 +255,8 @@ class Conversation:
             self.fold()
         if not self._unstamped:
             return
+        if self._returned:
+            self.reordered, self._returned = version, False
         log = self.log
         for entry in self._unstamped:
             if entry.text is not None:
@@ -254,7 +266,7 @@ class Conversation:
                 if length > self.largest:
                     self.largest = length
             for changed in (entry.holder, entry) if type(entry) is CallEntry else (entry,):
-                if not changed.added:
+                if changed.added < 0:
                     changed.added = version
                 if changed.stamp != version:
                     changed.stamp = version
@@ -358,8 +370,8 @@ class Conversation:
                 self.calls.setdefault(call.id, call)
         if type(entry.base) is ToolMessage:
             self.results.setdefault(entry.base.tool_call_id, entry)
-        if self.removed:
-            self.removed.pop(entry.id, None)
+        if self.removed and self.removed.pop(entry.id, None) is not None:
+            self._returned = True
 
 
 def _stands(entry: Entry) -> bool:

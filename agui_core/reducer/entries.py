@@ -38,8 +38,8 @@ class _Growing:
     metadata: dict[str, Any] | UnsetType
     pieces: list[str] = field(init=False, default_factory=list)
     touched: bool = field(init=False, default=False)
-    added: int = field(init=False, default=0)
-    """The version at which it was first seen, 0 before the first settling."""
+    added: int = field(init=False, default=-1)
+    """The version at which it was first seen, 0 if it was there from the start, -1 before the first settling."""
     stamp: int = field(init=False, default=0)
     """The version at which it was last seen to have changed."""
     owns_metadata: bool = field(init=False, default=False)

@@ -51,7 +51,7 @@ def _message_start(reducer: Intake, event: Any, item: Open) -> None:
     elif entry.document is None:
         _note_reopened(reducer, event, entry)
         if entry.parts is not None:
-            reducer._conversation.settle(reducer._now)
+            conversation.settle(reducer._upcoming)
             entry.settle_part()
     item.entry = entry
     _merge(reducer, event, entry)

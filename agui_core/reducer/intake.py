@@ -265,6 +265,8 @@ class Intake:
                 self._skip_to(index)
                 self._run_events(events)
         except _REFUSALS as error:
+            if error.index is not None:
+                self._skip_to(error.index)
             self._decoder.settle(self._index)
             raise self._reject(error) from None
 
@@ -343,6 +345,8 @@ class Intake:
             raise self._reject(error) from None
         observed = self._on_event is not None
         for accepted, item in steps:
+            if self._skew:
+                self._changes += 1  # the observer may have asked for the version of what was applied so far
             _, apply = HANDLERS[type(accepted)]
             if apply is not None:
                 apply(self, accepted, item)
@@ -391,7 +395,7 @@ class Intake:
         touched = conversation.touched
         index = self._others + conversation.pieces + sum([len(entry.pieces) for entry in touched])
         if len(touched) > _TOUCHED:
-            conversation.settle(index + self._changes)
+            conversation.fold()
         return index
 
     @property
@@ -499,14 +503,12 @@ class Intake:
             self._conversation.fold()
 
     def _hold(self, messages: Iterable[Message | Mapping[str, Any]]) -> None:
-        """Start from these messages, which are no change."""
+        """Start from these messages."""
         if isinstance(messages, Mapping):
             raise TypeError("messages is a list of messages, not one message")
         for message in messages:
             self._conversation.append(self._decoder.to_shape(message, Message, own=True))
-        for entry in self._conversation.touched:
-            entry.touched = False
-        self._conversation.touched.clear()
+        self._conversation.begin()
 
     def _note(self, rule: str, type: str, message: str, *, refused: bool = False) -> None:
         self._log.add(rule, message, index=self._index, type=type, refused=refused)

@@ -74,7 +74,7 @@ def _restated(entry: MessageEntry, message: m.Message, limits: Limits) -> Messag
     if held == message and _encode(held) == _encode(message):
         return entry
     fresh = MessageEntry.of(message, limits)
-    fresh.added = entry.added or 1  # it was there, only otherwise
+    fresh.added = entry.added  # it was there, only otherwise
     return fresh
 
 

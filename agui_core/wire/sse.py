@@ -95,8 +95,10 @@ class SSEDecoder(RecordReader):
         region = self._whole_blocks(self._lf_only(text))
         if not region:
             return None
-        if len(region) >= self._limit and not self._fits(blocks := region.split(b"\n\n"), framing=1):
-            region = b"\n\n".join(blocks)
+        if len(region) >= self._limit:
+            blocks = [block.strip(b"\n") for block in region.split(b"\n\n")]
+            if not self._fits(blocks, framing=1):
+                region = b"\n\n".join(blocks)
         if region.startswith(b"data:"):
             # A space before the JSON text does no harm, and the shorter separator is found faster.
             pieces = region[5:].split(b"\n\ndata:")
@@ -116,7 +118,10 @@ class SSEDecoder(RecordReader):
         return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _whole_blocks(self, text: bytes) -> bytes:
-        """Everything up to the last blank line, without it; the rest is held. Empty when there is no blank line."""
+        """Everything up to the last blank line, without it; the rest is held. Empty when there is no blank line.
+
+        Surplus blank lines are dropped, so that the length of a block does not depend on where they are cut.
+        """
         end = text.rfind(b"\n\n")
         if end >= 0:
             region, rest = self._release() + text[:end], text[end + 2 :]
@@ -126,5 +131,5 @@ class SSEDecoder(RecordReader):
             region, rest = b"", text
         if rest or region:
             self._after_lf = rest.endswith(b"\n")
-        self._hold(rest)
-        return region
+        self._hold(rest if self._held else rest.lstrip(b"\n"))
+        return region.strip(b"\n")

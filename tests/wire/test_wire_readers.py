@@ -144,14 +144,16 @@ def test_records_before_a_long_one_are_handed_out(
         reader.feed(good)
 
 
-def test_a_record_of_just_the_limit_passes_however_it_is_cut() -> None:
-    block = b"data: " + b"x" * 93 + b"\n\n"  # 100 bytes and its blank line
-    for size in (1, 3, 200):
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("surplus", [0, 1, 2, 3])
+def test_a_record_of_just_the_limit_passes_however_it_is_cut(end: bytes, surplus: int) -> None:
+    block = b"data: " + b"x" * 93 + end * (2 + surplus)  # 100 bytes and its blank line
+    for size in (1, 2, 3, 99, 200):
         reader = SSEDecoder(100)
-        found = [payload for piece in cut(block, size) for payload in reader.feed(piece)]
-        assert found == [b"x" * 93]
+        found = [payload for piece in cut(2 * block, size) for payload in reader.feed(piece)]
+        assert found == 2 * [b"x" * 93]
         with pytest.raises(LimitExceeded):
-            feed_all(reader, b"data: x" + block[6:], size)
+            feed_all(reader, block + b"data: x" + block[6:], size)
 
 
 def test_a_paused_reader_resumes_anywhere() -> None:
