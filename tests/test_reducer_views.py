@@ -433,7 +433,9 @@ def test_the_version_of_a_refusal_does_not_depend_on_the_cut(cut: bool) -> None:
     begun = b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\ndata: {"type":"NEWER"}\n\n'
     refused = b"data: null\n\n"
     reducer = agui.Reducer()
+    *before, last = (begun, refused) if cut else (begun + refused,)
+    for read in before:
+        reducer.apply_sse(read)
     with pytest.raises(agui.DecodeError) as caught:
-        for read in (begun, refused) if cut else (begun + refused,):
-            reducer.apply_sse(read)
+        reducer.apply_sse(last)
     assert (caught.value.index, reducer.version) == (2, 3)
