@@ -46,7 +46,8 @@ class JSONLinesDecoder(RecordReader):
             self._hold(text)
             return None
         region = self._release() + text[:end] if self._held else text[:end]
-        self._hold(text[end + 1 :])
+        if end + 1 < len(text):
+            self._hold(text[end + 1 :])
         if len(region) > self._limit and not self._fits(lines := region.split(b"\n")):
             region = b"\n".join(lines)
         if not region:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Self, TypeAlias
 
 import msgspec
@@ -26,15 +26,13 @@ _BOM = b"\xef\xbb\xbf"
 _SLICE = 64 * 1024
 
 
-def cut(data: Bytes, size: int = _SLICE) -> Iterator[Bytes]:
+def cut(data: Bytes, size: int = _SLICE) -> Iterable[Bytes]:
     """`data` in slices of `size` bytes. Decoding a slice at a time keeps memory small and caches warm."""
     if len(data) <= size:
-        yield data
-        return
+        return (data,)
     if isinstance(data, memoryview):
         data = data.cast("B") if data.c_contiguous else data.tobytes()
-    for start in range(0, len(data), size):
-        yield data[start : start + size]
+    return (data[start : start + size] for start in range(0, len(data), size))
 
 
 def _as_bytes(data: Bytes) -> bytes:
@@ -80,13 +78,16 @@ class RecordReader(ABC):
 
     def take(self, data: Bytes) -> Batch | None:
         """Like `feed`, as a batch for `Decoder.decode_batch`; None when nothing was completed."""
-        self.check()
-        text = self._start(_as_bytes(data))
+        if self._error is not None:
+            raise self._error
+        text = data if type(data) is bytes else _as_bytes(data)
+        if self._head is not None:
+            text = self._start(text, self._head)
         if not text:
             return None
         batch = self._complete(text)
-        if batch is None:
-            self.check()
+        if batch is None and self._error is not None:
+            raise self._error
         return batch
 
     def copy(self) -> Self:
@@ -115,11 +116,9 @@ class RecordReader(ABC):
     def _complete(self, text: bytes) -> Batch | None:
         """The records that `text` completes; the rest is held."""
 
-    def _start(self, data: bytes) -> bytes:
+    def _start(self, data: bytes, head: bytes) -> bytes:
         """`data` without the byte order mark that may open the stream, itself cut anywhere."""
-        if self._head is None:
-            return data
-        data = self._head + data
+        data = head + data
         if len(data) < len(_BOM) and _BOM.startswith(data):
             self._head = data
             return b""

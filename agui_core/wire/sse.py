@@ -92,7 +92,9 @@ class SSEDecoder(RecordReader):
         return []
 
     def _complete(self, text: bytes) -> Batch | None:
-        region = self._whole_blocks(self._lf_only(text))
+        if self._after_cr or b"\r" in text:
+            text = self._lf_only(text)
+        region = self._whole_blocks(text)
         if not region:
             return None
         if len(region) >= self._limit:
@@ -112,8 +114,6 @@ class SSEDecoder(RecordReader):
         """`text` with every line end as LF; a CR that ends a read is one, and the LF that may follow it is none."""
         if self._after_cr and text.startswith(b"\n"):
             text = text[1:]
-        elif not self._after_cr and b"\r" not in text:
-            return text
         self._after_cr = text.endswith(b"\r")
         return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
@@ -124,12 +124,15 @@ class SSEDecoder(RecordReader):
         """
         end = text.rfind(b"\n\n")
         if end >= 0:
-            region, rest = self._release() + text[:end], text[end + 2 :]
+            region, rest = text[:end], text[end + 2 :]
+            if self._held:
+                region = self._release() + region
         elif self._after_lf and text.startswith(b"\n"):
             region, rest = self._release()[:-1], text[1:]
         else:
             region, rest = b"", text
         if rest or region:
             self._after_lf = rest.endswith(b"\n")
-        self._hold(rest if self._held else rest.lstrip(b"\n"))
+        if rest:
+            self._hold(rest if self._held else rest.lstrip(b"\n"))
         return region.strip(b"\n")
