@@ -91,6 +91,13 @@ class Conversation:
 
     # --- changing -------------------------------------------------------------------------------------------------
 
+    def begin(self) -> None:
+        """What is held now was there from the start, which is no change."""
+        for entry in self.touched:
+            entry.touched = False
+            entry.added = 0
+        self.touched.clear()
+
     def append(self, message: Message) -> MessageEntry:
         """Put a message at the end."""
         return self.append_entry(MessageEntry.of(message, self.limits))
@@ -238,13 +245,6 @@ class Conversation:
             self._flat[holder.position] = None
         self.pieces += len(call.pieces)
         call.fold()
-
-    def begin(self) -> None:
-        """What is held now was there from the start, which is no change."""
-        for entry in self.touched:
-            entry.touched = False
-            entry.added = 0
-        self.touched.clear()
 
     def settle(self, version: int) -> None:
         """Fold what arrived; count what came, and stamp what changed with `version`, since the last settling.
