@@ -188,12 +188,13 @@ class Intake:
 
     def steps(self, data: Bytes, *, lines: bool = False) -> Iterator[None]:
         """As `apply_sse`, or `apply_lines`, but yields after each event, for callers that look at every one."""
-        if self._error is not None:
-            raise self._error
-        for batch in self._batches(self._lines if lines else self._sse, data):
-            for payload in batch.payloads():
+        reader = self._lines if lines else self._sse
+        for piece in cut(data):
+            batch = self._read(reader, piece)
+            for payload in () if batch is None else batch.payloads():
                 self.apply(payload)
                 yield
+        self._check(reader)
 
     def end(self) -> None:
         """The source has ended: a run still open is truncated (RUN-17). A last JSON line without its newline is applied
@@ -231,21 +232,27 @@ class Intake:
         self._apply_judged(event)
 
     def _apply_bytes(self, reader: SSEDecoder | JSONLinesDecoder, data: Bytes) -> None:
+        for piece in cut(data):
+            batch = self._read(reader, piece)
+            if batch is not None:
+                self._apply_batch(batch)
+        self._check(reader)
+
+    def _read(self, reader: SSEDecoder | JSONLinesDecoder, piece: Bytes) -> Batch | None:
+        """The records that a piece completes."""
         if self._error is not None:
             raise self._error
-        for batch in self._batches(reader, data):
-            self._apply_batch(batch)
-
-    def _batches(self, reader: SSEDecoder | JSONLinesDecoder, data: Bytes) -> Iterator[Batch]:
-        """The records that `data` completes. Raises what is wrong with the reading itself, behind them."""
+        room = self._room = self._room - len(piece)
         try:
-            for piece in cut(data):
-                room = self._room = self._room - len(piece)
-                if room < 0:
-                    self._grant(len(piece))
-                batch = reader.take(piece)
-                if batch is not None:
-                    yield batch
+            if room < 0:
+                self._grant(len(piece))
+            return reader.take(piece)
+        except LimitExceeded as error:
+            raise self._reject(error) from None
+
+    def _check(self, reader: SSEDecoder | JSONLinesDecoder) -> None:
+        """Raise what is wrong with the reading itself, behind the records before it."""
+        try:
             reader.check()
         except LimitExceeded as error:
             raise self._reject(error) from None

@@ -19,6 +19,7 @@ from agui_core.wire.reading import Held, RecordReader
 __all__ = ["SSEDecoder", "encode_sse"]
 
 _FIELD = b"data: "
+_LF, _CR = b"\n\r"  # as integers, which are looked for several times as fast as bytes
 
 
 def encode_sse(event: Event | msgspec.Struct) -> bytes:
@@ -92,7 +93,7 @@ class SSEDecoder(RecordReader):
         return []
 
     def _complete(self, text: bytes) -> Batch | None:
-        if self._after_cr or b"\r" in text:
+        if self._after_cr or _CR in text:
             text = self._lf_only(text)
         region = self._whole_blocks(text)
         if not region:
@@ -105,7 +106,7 @@ class SSEDecoder(RecordReader):
             # A space before the JSON text does no harm, and the shorter separator is found faster.
             pieces = region[5:].split(b"\n\ndata:")
             text = SEPARATOR.join(pieces)
-            if b"\n" not in text:
+            if _LF not in text:
                 return Batch(text, len(pieces), region, _payloads)
         payloads = _payloads(region)
         return join(payloads) if payloads else None
