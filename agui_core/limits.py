@@ -39,3 +39,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Operations of one patch."""
     warnings: int = 1_000
     """Distinct warnings kept; more are only counted."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise TypeError(f"Limits({name}=...) takes an int of at least 0, not {value!r}")

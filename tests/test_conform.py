@@ -212,3 +212,9 @@ def test_a_conformer_with_middleware() -> None:
     conformer = agui.Conformer(middleware=[double])
     fed = [conformer.feed(event) for event in (STARTED, {"type": "CUSTOM", "name": "x", "value": 1}, FINISHED)]
     assert [types(events) for events in fed] == [["RUN_STARTED"], ["CUSTOM", "CUSTOM"], ["RUN_FINISHED"]]
+
+
+def test_a_policy_is_one_of_two() -> None:
+    for make in (agui.Reducer, agui.Conformer, lambda policy: next(agui.compact([], policy=policy))):
+        with pytest.raises(ValueError, match='policy must be "strict" or "lenient", not \'Lenient\''):
+            make(policy="Lenient")  # type: ignore[operator]

@@ -602,3 +602,23 @@ def test_the_limits_say_what_they_are() -> None:
         patch_operations=100_000,
         warnings=1_000,
     )
+
+
+@pytest.mark.parametrize("value", ["x", None, -1, 1.5, True])
+def test_a_limit_is_a_number_of_things(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"Limits\(messages=\.\.\.\) takes an int of at least 0"):
+        agui.Limits(messages=value)
+
+
+@pytest.mark.parametrize("encode", [json.dumps, lambda event: event])
+def test_a_refusal_names_the_limit_on_nesting(encode: Any) -> None:
+    reducer = agui.Reducer(limits=agui.Limits(nesting=10))
+    reducer.apply({"type": "RUN_STARTED", "threadId": "t", "runId": "r"})
+    with pytest.raises(agui.LimitExceeded, match="more than 10 deep"):
+        reducer.apply(encode({"type": "CUSTOM", "name": "n", "value": nested(11)}))
+
+
+def test_no_limit_is_blamed_for_the_stack() -> None:
+    reducer = agui.Reducer(limits=agui.Limits(nesting=10**9))
+    with pytest.raises(agui.LimitExceeded, match=r"for the stack that is left; Limits\.nesting is 1000000000"):
+        reducer.apply(b'{"type":"CUSTOM","name":"n","value":' + b"[" * 100_000)

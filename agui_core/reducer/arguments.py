@@ -52,7 +52,7 @@ class Arguments:
             return False
         try:
             self.value, self.fault = _decode(text), None
-        except (msgspec.DecodeError, UnicodeEncodeError):
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             return False
         return True
 

@@ -84,6 +84,8 @@ class Mark(msgspec.Struct, frozen=True):
 
 def make(reducer: Reducer, extra: bytes, since: int | None) -> bytes:
     """The checkpoint of a reducer, as `Reducer.checkpoint` says."""
+    if not isinstance(extra, bytes):
+        raise TypeError(f"extra is bytes, not {type(extra).__name__}")
     if reducer._skew:
         raise AGUIError("no checkpoint can be made from on_event, in the middle of an event; make it behind `apply`")
     version = reducer.version

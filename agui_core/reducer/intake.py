@@ -102,8 +102,6 @@ class Intake:
         middleware: Iterable[Middleware] = (),
         on_warning: Callable[[ProtocolWarning], object] | None = None,
     ) -> None:
-        if policy not in ("strict", "lenient"):
-            raise ValueError(f'policy must be "strict" or "lenient", not {policy!r}')
         self._limits = limits = limits or Limits()
         self._log = WarningLog(limits.warnings, on_warning)
         self._decoder = Decoder(self._log, policy=policy, limits=limits)

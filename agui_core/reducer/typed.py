@@ -75,13 +75,24 @@ class ArgumentsError(AGUIError):
 def whole(value: Any, type: type[T], *, call_id: str, tool: str) -> T:
     """The value of complete and valid arguments as `type`, strictly: no string becomes a number.
 
-    Shares nothing with `value`. Raises `ArgumentsError` when it does not fit.
+    Shares nothing with `value`. Raises `ArgumentsError` when it does not fit, `TypeError` for a pydantic model.
     """
+    _refuse_model(type)
     try:
         return msgspec.convert(msgspec.to_builtins(value), type, strict=True, str_keys=True)
     except msgspec.ValidationError as error:
         problem, path = _read_problem(str(error))
         raise ArgumentsError(problem, call_id=call_id, tool=tool, path=path) from None
+    except RecursionError:
+        raise ArgumentsError("nested too deeply for the stack that is left", call_id=call_id, tool=tool) from None
+
+
+def _refuse_model(type: Any) -> None:
+    if hasattr(type, "__pydantic_validator__"):
+        raise TypeError(
+            f"{type.__name__} is a pydantic model; take a Struct, a dataclass or a TypedDict,"
+            f" or call {type.__name__}.model_validate(call.args)"
+        )
 
 
 def _read_problem(text: str) -> tuple[str, str]:
@@ -104,10 +115,12 @@ def _printable(text: str) -> str:
 def partial(value: Any, type: Any) -> Any:
     """What fits `type` of the value of growing arguments; UNSET for no value. See the head of this module.
 
-    For a struct-like `type` there always is an object, if need be one without anything in it.
+    For a struct-like `type` there always is an object, if need be one without anything in it. What is nested too deeply
+    for the stack that is left is left out. Raises `TypeError` for a pydantic model.
     """
+    _refuse_model(type)
     convert = _converter(type)
-    found = convert(value)
+    found = UNSET if value is UNSET else convert(value)
     return convert({}) if found is UNSET and isinstance(convert, _Derived) else found
 
 
@@ -155,7 +168,7 @@ class _Leaf:
     def __call__(self, value: Any) -> Any:
         try:
             return msgspec.convert(msgspec.to_builtins(value), self._type, strict=True, str_keys=True)
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, RecursionError):
             return UNSET
 
     def key(self, text: str) -> Any:
@@ -247,6 +260,9 @@ class _Derived:
         self._tag_field = None if config is None else config.tag_field
         self._tag = None if config is None else config.tag
         fields = _fields(kind)
+        for name, _, _ in fields:
+            if not name.isidentifier():
+                raise TypeError(f"{plain.__name__} has a key that is no name of an attribute: {name!r}")
         self._make = msgspec.defstruct(
             f"Partial{plain.__name__}",
             [(name, Any, UNSET) for name, _, _ in fields],
@@ -270,7 +286,10 @@ class _Derived:
         for wire, member in value.items():
             if wire in self._converters:
                 name, convert = self._converters[wire]
-                members[name] = convert(member)
+                try:
+                    members[name] = convert(member)
+                except RecursionError:
+                    members[name] = UNSET
         return self._make(**members)
 
     def when_tagged(self, value: Any) -> Any:

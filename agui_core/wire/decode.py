@@ -25,7 +25,17 @@ from agui_core.wire.foreign import is_model, plain
 from agui_core.wire.parse import Text, check_size, parse
 from agui_core.wire.plain import PLAIN_OF, PlainEvent
 from agui_core.wire.schema import Court, Shape, Union, Unrecognised, node_of
-from agui_core.wire.values import Copier, Malformed, Path, check_nesting, describe, nesting_exceeded, pointer, too_deep
+from agui_core.wire.values import (
+    Copier,
+    Malformed,
+    Path,
+    check_nesting,
+    describe,
+    nesting_exceeded,
+    pointer,
+    stack_exceeded,
+    too_deep,
+)
 
 __all__ = ["Decoder", "Policy", "decode"]
 
@@ -117,6 +127,8 @@ class Decoder:
         limits: Limits | None = None,
         boundary: Boundary | None = None,
     ) -> None:
+        if policy not in ("strict", "lenient"):
+            raise ValueError(f'policy must be "strict" or "lenient", not {policy!r}')
         self.warnings = WarningLog() if warnings is None else warnings
         self.policy: Policy = policy
         self.boundary = Boundary() if boundary is None else boundary
@@ -374,7 +386,7 @@ class Decoder:
             try:
                 value = plain(value)
             except RecursionError:
-                raise nesting_exceeded(self._limits.nesting) from None
+                raise stack_exceeded(self._limits.nesting) from None
         if not isinstance(value, dict):
             raise DecodeError(
                 "an event is a JSON object (a struct, a dict, JSON text or an ag_ui.core object), not "
@@ -385,7 +397,7 @@ class Decoder:
 
     def _owned(self, obj: dict[str, Any]) -> tuple[dict[str, Any], list[Path]]:
         """A clean copy; half surrogate pairs stay where two deltas may meet."""
-        copier = Copier(self._limits.nesting + 1)
+        copier = Copier(self._limits.nesting)
         copy: dict[str, Any] = copier.copy(obj)
         delta = obj.get("delta")
         if isinstance(delta, str) and _type_of(copy) in _STREAMED:

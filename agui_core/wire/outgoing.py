@@ -121,7 +121,7 @@ def document(run_input: object, limits: Limits) -> dict[str, Any]:
         run_input = plain(run_input)
     if not isinstance(run_input, Mapping):
         raise TypeError(f"a run input is a RunAgentInput, a dict or JSON, not a {type(run_input).__name__}")
-    document: dict[str, Any] = Copier(limits.nesting + 1).copy(dict(run_input))
+    document: dict[str, Any] = Copier(limits.nesting).copy(dict(run_input))
     return document
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from agui_core.errors import DecodeError, LimitExceeded
 from agui_core.limits import Limits
-from agui_core.wire.values import Malformed, nesting_exceeded, too_deep
+from agui_core.wire.values import Malformed, nesting_exceeded, stack_exceeded, too_deep
 
 __all__ = ["Text", "check_size", "parse"]
 
@@ -31,7 +31,7 @@ def parse(payload: Text, limits: Limits) -> tuple[dict[str, Any], bool]:
     except msgspec.ValidationError as error:
         raise Malformed(f"holds a number out of range ({error})") from None
     except RecursionError:
-        raise nesting_exceeded(limits.nesting) from None
+        raise stack_exceeded(limits.nesting) from None
     except (msgspec.DecodeError, UnicodeError) as error:
         # msgspec refuses escapes of lone surrogates, which are JSON; the standard library tells them from the rest.
         value, suspect = _parse_slowly(payload, error, limits), True
@@ -52,7 +52,7 @@ def _parse_slowly(payload: Text, error: Exception, limits: Limits) -> Any:
         reason = str(error if isinstance(error, msgspec.DecodeError) else broken)
         raise _no_object(f"is not JSON ({reason.removeprefix('JSON is malformed: ')})") from None
     except RecursionError:
-        raise nesting_exceeded(limits.nesting) from None
+        raise stack_exceeded(limits.nesting) from None
     except ValueError:
         raise Malformed("holds an integer of more than 4,300 digits") from None
 

@@ -26,6 +26,7 @@ __all__ = [
     "nesting_exceeded",
     "paired",
     "pointer",
+    "stack_exceeded",
     "too_deep",
 ]
 
@@ -105,6 +106,13 @@ def nesting_exceeded(limit: int) -> LimitExceeded:
     )
 
 
+def stack_exceeded(limit: int) -> LimitExceeded:
+    """The error of a value that is nested too deeply for the interpreter, whatever the `limit` on nesting allows."""
+    return LimitExceeded(
+        f"a value is nested too deeply for the stack that is left; Limits.nesting is {limit}", limit="nesting"
+    )
+
+
 def _open_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
     flat = (msgspec.inspect.StrType, msgspec.inspect.IntType, msgspec.inspect.BoolType, msgspec.inspect.LiteralType)
     shape = msgspec.inspect.type_info(kind)
@@ -130,8 +138,8 @@ class Copier:
     """Copies one JSON value into plain dicts, lists and scalars of its own, so that nothing foreign is kept.
 
     Accepts subclasses of these (an enum that is a string, say) and tuples for lists; anything else raises `Malformed`,
-    and more than `limit` containers in one another raise `LimitExceeded`. Lone surrogates become U+FFFD (pairs are
-    joined); `repaired` then lists where.
+    and more than `limit` containers in one another, inside of it, raise `LimitExceeded`. Lone surrogates become U+FFFD
+    (pairs are joined); `repaired` then lists where.
     """
 
     __slots__ = ("_limit", "_path", "repaired")
@@ -144,9 +152,9 @@ class Copier:
     def copy(self, value: object) -> Any:
         """The copy."""
         try:
-            return self._copy(value, self._limit)
+            return self._copy(value, self._limit + 1)
         except RecursionError:
-            raise nesting_exceeded(self._limit) from None
+            raise stack_exceeded(self._limit) from None
 
     def _copy(self, value: object, room: int) -> Any:
         kind = type(value)

@@ -67,6 +67,11 @@ def test_extra_rides_along() -> None:
     assert agui.Reducer.restore(base, reducer.checkpoint(since=1)).extra == b""
 
 
+def test_extra_is_bytes() -> None:
+    with pytest.raises(TypeError, match="extra is bytes, not str"):
+        agui.Reducer().checkpoint(extra="text")  # type: ignore[arg-type]
+
+
 def test_integers_beyond_64_bits_survive() -> None:
     big = 10**30
     events = [

@@ -262,3 +262,42 @@ def test_what_was_handed_out_does_not_grow() -> None:
 
 def test_derived_classes_are_made_once() -> None:
     assert type(view("{").partial_as(Booking)) is type(view('{"city": "x').partial_as(Booking))
+
+
+# --- odd types and deep values --------------------------------------------------------------------------------------
+
+
+class Chain(msgspec.Struct):
+    next: Chain | None = None
+
+
+def test_what_the_stack_has_no_room_for_is_left_out() -> None:
+    def below(frames: int) -> Any:
+        return below(frames - 1) if frames else view('{"next":' * 199).partial_as(Chain)
+
+    found, depth = below(400), 0
+    while found is not UNSET:
+        found, depth = found.next, depth + 1
+    assert depth > 20
+
+
+@pytest.mark.parametrize("type", [Guest | None, Any, str, int | None, object, tuple[int, str]])
+def test_there_is_nothing_before_the_first_character(type: Any) -> None:
+    assert view("").partial_as(type) is UNSET
+
+
+class Model:
+    """As a class of pydantic looks."""
+
+    __pydantic_validator__ = None
+
+
+def test_a_pydantic_model_is_refused_with_the_way_out() -> None:
+    for read in (view("{}").partial_as, view("{}", end=True).args_as):
+        with pytest.raises(TypeError, match=r"Model is a pydantic model; .* Model\.model_validate\(call\.args\)"):
+            read(Model)
+
+
+def test_a_key_that_is_no_name_cannot_be_an_attribute() -> None:
+    with pytest.raises(TypeError, match="Dashed has a key that is no name of an attribute: 'x-y'"):
+        view("{}").partial_as(TypedDict("Dashed", {"x-y": int}))
