@@ -44,10 +44,14 @@ _SAME_SINGLES = ("not", "if", "then", "else")
 _SAME_MAPS = ("dependentSchemas", "dependencies")
 _COUNTED = ("enum", "const", "required", "type", "dependentRequired", "dependencies")
 _REFUSED = ("$dynamicRef", "$recursiveRef")
+_ROOT = 0
 
 
 class _Subschema:
-    """One subschema: what it costs for one value, and who is asked about the same value and about its parts."""
+    """One subschema: what it costs for one value, and who is asked about the same value and about its parts.
+
+    Others are named by their numbers, as a chain of thousands of objects would overflow a small stack when it is freed.
+    """
 
     __slots__ = (
         "elements",
@@ -57,22 +61,20 @@ class _Subschema:
         "names",
         "pattern",
         "prefix",
-        "rank",
         "same",
         "weight",
     )
 
     def __init__(self) -> None:
-        self.rank = 0
         self.weight = 1
         self.pattern = False
         self.name_patterns = 0
-        self.same: list[_Subschema] = []
-        self.members: dict[str, _Subschema] = {}
-        self.every_member: list[_Subschema] = []
-        self.names: list[_Subschema] = []
-        self.prefix: list[_Subschema] = []
-        self.elements: list[_Subschema] = []
+        self.same: list[int] = []
+        self.members: dict[str, int] = {}
+        self.every_member: list[int] = []
+        self.names: list[int] = []
+        self.prefix: list[int] = []
+        self.elements: list[int] = []
 
 
 class SchemaGraph:
@@ -81,13 +83,13 @@ class SchemaGraph:
     Raises `DeclarationError` for what cannot be bounded.
     """
 
-    __slots__ = ("_by_rank", "_height", "_root", "patterns")
+    __slots__ = ("_height", "_order", "_ranks", "_subschemas", "patterns")
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.patterns = _survey(schema)
-        reader = _Reader(schema)
-        self._root = reader.root
-        self._by_rank, self._height = _rank(reader.subschemas)
+        self._subschemas = _Reader(schema).subschemas
+        self._order, self._height = _sort(self._subschemas)
+        self._ranks = {number: rank for rank, number in enumerate(self._order)}
 
     def cost(self, value: Any, *, budget: int, character: int) -> int:
         """Steps to check a JSON value; any number above `budget` means at least so many, or too deep a recursion.
@@ -95,15 +97,15 @@ class SchemaGraph:
         `character` is what one character costs that a pattern has to look at. O(min(steps, budget)).
         """
         total = 0
-        stack: list[tuple[Any, dict[int, int], int]] = [(value, {self._root.rank: 1}, 1)]
+        stack: list[tuple[Any, dict[int, int], int]] = [(value, {_ROOT: 1}, 1)]
         while stack and total <= budget:
             value, counts, depth = stack.pop()
             if depth * self._height > MAX_STACK:
                 return budget + 1
             total += self._spread(counts)
             parts: dict[Any, dict[int, int]] = {}
-            for rank, times in counts.items():
-                subschema = self._by_rank[rank]
+            for number, times in counts.items():
+                subschema = self._subschemas[number]
                 total += times * _price(subschema, value, character)
                 if total > budget:
                     return total
@@ -123,15 +125,15 @@ class SchemaGraph:
     def _spread(self, counts: dict[int, int]) -> int:
         """Add everybody who is asked about the same value; by rank, so that each is complete before it is passed on."""
         steps = 0
-        waiting = list(counts)
+        waiting = [self._ranks[number] for number in counts]
         heapq.heapify(waiting)
         while waiting:
-            rank = heapq.heappop(waiting)
-            for target in self._by_rank[rank].same:
+            number = self._order[heapq.heappop(waiting)]
+            for target in self._subschemas[number].same:
                 steps += 1
-                if target.rank not in counts:
-                    heapq.heappush(waiting, target.rank)
-                counts[target.rank] = counts.get(target.rank, 0) + counts[rank]
+                if target not in counts:
+                    heapq.heappush(waiting, self._ranks[target])
+                counts[target] = counts.get(target, 0) + counts[number]
         return steps
 
 
@@ -145,7 +147,7 @@ def _price(subschema: _Subschema, value: Any, character: int) -> int:
     return price
 
 
-def _targets(subschema: _Subschema, value: Any) -> Iterator[tuple[str | int, list[_Subschema]]]:
+def _targets(subschema: _Subschema, value: Any) -> Iterator[tuple[str | int, list[int]]]:
     """The parts of a value and who is asked about each; what is gone through without a result is in the weight."""
     if type(value) is dict:
         for name, target in subschema.members.items():
@@ -162,65 +164,64 @@ def _targets(subschema: _Subschema, value: Any) -> Iterator[tuple[str | int, lis
                 yield index, subschema.elements
 
 
-def _add(counts: dict[int, int], targets: Iterable[_Subschema], times: int) -> None:
+def _add(counts: dict[int, int], targets: Iterable[int], times: int) -> None:
     for target in targets:
-        counts[target.rank] = counts.get(target.rank, 0) + times
+        counts[target] = counts.get(target, 0) + times
 
 
-def _rank(subschemas: list[_Subschema]) -> tuple[list[_Subschema], int]:
-    """Number the subschemas so that everybody comes before those it asks about the same value."""
-    sorter = TopologicalSorter({item: item.same for item in subschemas})
+def _sort(subschemas: list[_Subschema]) -> tuple[list[int], int]:
+    """Everybody before those it asks about the same value, and how many stand behind one another at most."""
+    sorter = TopologicalSorter({number: item.same for number, item in enumerate(subschemas)})
     try:
         order = list(sorter.static_order())
     except CycleError:
         raise DeclarationError("the schema refers to itself for the same value, which never ends") from None
-    heights: dict[_Subschema, int] = {}
-    for item in order:
-        heights[item] = 1 + max((heights[target] for target in item.same), default=0)
+    heights: dict[int, int] = {}
+    for number in order:
+        heights[number] = 1 + max((heights[target] for target in subschemas[number].same), default=0)
     height = max(heights.values())
     if height > MAX_HEIGHT:
         raise DeclarationError(
             f"the schema puts {height} subschemas behind one another; at most {MAX_HEIGHT} are checked"
         )
     order.reverse()
-    for rank, item in enumerate(order):
-        item.rank = rank
     return order, height
 
 
 class _Reader:
-    """Reads a schema into subschemas, each dict once, without recursion."""
+    """Reads a schema into a list of subschemas, each dict once and the root first, without recursion."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
-        self._known: dict[int, _Subschema] = {}
+        self.subschemas: list[_Subschema] = []
+        self._known: dict[int, int] = {}
         self._waiting: list[tuple[dict[str, Any], _Subschema]] = []
         self._references: set[str] = set()
         self._unevaluated = False
-        self.root = self._subschema(schema)
+        self._subschema(schema)
         while self._waiting:
             self._read(*self._waiting.pop())
-        self.subschemas = list(self._known.values())
         if self._unevaluated:
             self._repeat()
 
-    def _subschema(self, schema: Any) -> _Subschema:
-        """The subschema of a dict; whatever else stands in its place (`true`, `false`, nonsense) costs one step."""
-        known = self._known.get(id(schema)) if isinstance(schema, dict) else None
-        if known is None:
-            known = _Subschema()
-            self._known[id(schema) if isinstance(schema, dict) else id(known)] = known
-            if len(self._known) > MAX_SUBSCHEMAS:
-                raise DeclarationError(f"the schema has more than {MAX_SUBSCHEMAS} subschemas")
-            if isinstance(schema, dict):
-                self._waiting.append((schema, known))
-        return known
+    def _subschema(self, schema: Any) -> int:
+        """The number of a dict; whatever else stands in its place (`true`, `false`, nonsense) costs one step."""
+        if isinstance(schema, dict) and id(schema) in self._known:
+            return self._known[id(schema)]
+        number = len(self.subschemas)
+        if number == MAX_SUBSCHEMAS:
+            raise DeclarationError(f"the schema has more than {MAX_SUBSCHEMAS} subschemas")
+        self.subschemas.append(_Subschema())
+        if isinstance(schema, dict):
+            self._known[id(schema)] = number
+            self._waiting.append((schema, self.subschemas[number]))
+        return number
 
     def _read(self, schema: dict[str, Any], into: _Subschema) -> None:
         for keyword in _REFUSED:
             if keyword in schema:
                 raise DeclarationError(f"the schema uses {keyword}, which is not followed; use $ref with '#/...'")
-        if into is not self.root:
+        if schema is not self._schema:
             _check_base(schema)
         into.weight += sum(_size(schema[keyword]) for keyword in _COUNTED if keyword in schema)
         into.pattern = "pattern" in schema
