@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from agui_core.stream import Conversation, EventStream, HttpAgent, follow, follow_sync, serve
     from agui_core.tools import (
         Calls,
+        DeclarationError,
+        InvalidArguments,
         Tool,
         ToolContext,
         ToolError,
@@ -70,11 +72,13 @@ __all__ = [
     "Changes",
     "Conformer",
     "Conversation",
+    "DeclarationError",
     "DecodeError",
     "Event",
     "EventStream",
     "HttpAgent",
     "Interrupt",
+    "InvalidArguments",
     "JSONLinesDecoder",
     "LimitExceeded",
     "Limits",
@@ -120,8 +124,10 @@ __all__ = [
 _LATER = {
     "Calls": "tools",
     "Conversation": "stream",
+    "DeclarationError": "tools",
     "EventStream": "stream",
     "HttpAgent": "stream",
+    "InvalidArguments": "tools",
     "Tool": "tools",
     "ToolContext": "tools",
     "ToolError": "tools",

@@ -35,6 +35,8 @@ class Reducer(Intake):
     `policy`: `"strict"` refuses what the protocol forbids, `"lenient"` repairs or skips it. `on_event(event)` is called
     with each accepted, expanded event after it was applied; what it raises is reported in `warnings` and stops nothing.
     `on_warning(warning)` is called with each single deviation as it occurs.
+
+    For one thread at a time; reading counts, as it joins what has arrived.
     """
 
     @classmethod
