@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO, Any
 
-from agui_core.cli.reduce import add_source, make_reducer
+from agui_core.cli.output import WholeFile
+from agui_core.cli.reduce import add_source, make_reducer, warn_of_end
 from agui_core.cli.safe import safe_line
 from agui_core.cli.source import Source, WrongUse
 from agui_core.cli.terminal import Progress, plural
@@ -29,8 +28,8 @@ says how much was saved."""
 _EPILOG = """\
 exit status:
   0  done
-  1  the stream is refused (--lenient repairs it first), or holds no event; standard output then ends with the events
-     before the refused one, and the file of --output is left alone
+  1  the stream is refused (--lenient repairs it first), or no event is there to write; standard output then ends with
+     the events before the refused one, and the file of --output is left alone
   2  wrong use: a file that cannot be read or written, a run input that is none"""
 
 
@@ -56,6 +55,24 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; returns the exit status."""
+    work = _compact(args, sys.stdout.buffer) if args.output is None else _into_file(args)
+    work.report()
+    return 0 if work.good else 1
+
+
+def _into_file(args: argparse.Namespace) -> _Work:
+    try:
+        with WholeFile(args.output) as output:
+            work = _compact(args, output.file)
+            if work.good:
+                output.keep()
+            return work
+    except OSError as error:
+        raise WrongUse(f"cannot write {args.output}: {error.strerror or error}") from None
+
+
+def _compact(args: argparse.Namespace, file: IO[bytes]) -> _Work:
+    """Write the events to `file`, up to the end or to the refusal."""
     state = UNSET if args.input is None else make_reducer(args.input).state
     with Source(args.file) as source:
         work = _Work(source)
@@ -67,15 +84,15 @@ def run(args: argparse.Namespace) -> int:
             keep_custom=not args.drop_custom,
         )
         json_lines = args.to == "jsonl" if args.to else source.json_lines
-        pieces = (encode(event) + b"\n" if json_lines else encode_sse(event) for event in events)
         try:
-            _write(args.output, pieces, work.count)
+            for event in events:
+                piece = encode(event) + b"\n" if json_lines else encode_sse(event)
+                file.write(piece)
+                work.count(piece)
         except AGUIError as error:
-            work.progress.clear()
-            print(f"agui: {safe_line(source.name)}: refused: {safe_line(str(error))}", file=sys.stderr)
-            return 1
-    work.report()
-    return 0 if work.events_in else 1
+            work.refusal = error
+        file.flush()
+    return work
 
 
 class _Work:
@@ -83,6 +100,7 @@ class _Work:
 
     def __init__(self, source: Source) -> None:
         self.events_in = self.events_out = self.bytes_out = 0
+        self.refusal: AGUIError | None = None
         self.progress = Progress(source, lambda: self.events_in)
         self._source = source
 
@@ -98,42 +116,30 @@ class _Work:
             self.events_in += 1
             yield payload
 
+    @property
+    def good(self) -> bool:
+        """Whether there is something to write, and it is whole."""
+        return self.refusal is None and self.events_out > 0
+
     def count(self, piece: bytes) -> None:
         """One event was written."""
         self.events_out += 1
         self.bytes_out += len(piece)
 
     def report(self) -> None:
-        """Say how much was saved, on standard error."""
+        """Say how much was saved, or why nothing was, on standard error."""
         self.progress.clear()
-        if self._source.cut_off:
-            print("warning: the last block was discarded, as no blank line follows it [SSE-12]", file=sys.stderr)
+        name = safe_line(self._source.name)
+        if self.refusal is not None:
+            print(f"agui: {name}: refused: {safe_line(str(self.refusal))}", file=sys.stderr)
+            return
+        warn_of_end(self._source, empty=not self.events_in)
+        if not self.events_in:
+            return
         before, after = self._source.read, self.bytes_out
         saved = f", {1 - after / before:.0%} less" if 0 < after < before else ""
         print(
-            f"{safe_line(self._source.name)}: {plural(self.events_in, 'event')} became {self.events_out:,};"
+            f"{name}: {plural(self.events_in, 'event')} became {self.events_out:,};"
             f" {plural(before, 'byte')} became {after:,}{saved}",
             file=sys.stderr,
         )
-
-
-def _write(path: str | None, pieces: Iterator[bytes], count: Callable[[bytes], None]) -> None:
-    """Write the pieces to standard output, or, when they are all there, to a file, be it the one they come from."""
-    if path is None:
-        _write_all(sys.stdout.buffer, pieces, count)
-        return
-    with tempfile.TemporaryFile() as whole:
-        _write_all(whole, pieces, count)
-        whole.seek(0)
-        try:
-            with open(path, "wb") as file:
-                shutil.copyfileobj(whole, file)
-        except OSError as error:
-            raise WrongUse(f"cannot write {path}: {error.strerror or error}") from None
-
-
-def _write_all(file: IO[bytes], pieces: Iterator[bytes], count: Callable[[bytes], None]) -> None:
-    for piece in pieces:
-        file.write(piece)
-        count(piece)
-    file.flush()

@@ -20,7 +20,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.reducer.reducer import Reducer
 from agui_core.wire import to_wire
 
-__all__ = ["GOOD", "add", "add_source", "make_reducer", "run"]
+__all__ = ["GOOD", "add", "add_source", "make_reducer", "run", "warn_of_end"]
 
 GOOD = frozenset({"finished", "interrupted", "cancelled"})
 """The statuses that the shell hears of as success."""
@@ -78,20 +78,29 @@ def make_reducer(path: str | None, **options: Any) -> Reducer:
         raise WrongUse(f"{path} is no run input: {error}") from None
 
 
+def warn_of_end(source: Source, *, empty: bool) -> None:
+    """Say on standard error what is odd about how a stream ended, or that it is `empty`: it held no event."""
+    if source.cut_off:
+        print("warning: the last block was discarded, as no blank line follows it [SSE-12]", file=sys.stderr)
+    if empty:
+        print(f"agui: {safe_line(source.no_event)}", file=sys.stderr)
+
+
 def run(args: argparse.Namespace) -> int:
     """Do it; returns the exit status."""
     reducer = make_reducer(args.input, policy="lenient" if args.lenient else "strict")
+    before = reducer.version
     with Source(args.file) as source:
         _fold(source, reducer)
-    if source.cut_off:
-        print("warning: the last block was discarded, as no blank line follows it [SSE-12]", file=sys.stderr)
+    empty = reducer.error is None and reducer.version == before
+    warn_of_end(source, empty=empty)
     if args.json:
         print(safe_json(as_json(reducer), ascii=not speaks_unicode(sys.stdout)))
     else:
         for line in transcript(reducer, Style(sys.stdout)):
             print(line)
         sys.stdout.flush()
-        _report(reducer, source)
+        _report(reducer, "" if empty else source.name)
     return 0 if reducer.status in GOOD else 1
 
 
@@ -131,8 +140,8 @@ def _fold(source: Source, reducer: Reducer) -> None:
         progress.clear()
 
 
-def _report(reducer: Reducer, source: Source) -> None:
-    """Warnings, and what is wrong when standard output, which says so as well, is not in sight."""
+def _report(reducer: Reducer, name: str) -> None:
+    """Warnings, and what is wrong with `name` when standard output, which says so as well, is not in sight."""
     warnings = reducer.warnings
     for warning in warnings[:_WARNINGS_SHOWN]:
         print(f"warning: {safe_line(str(warning))}", file=sys.stderr)
@@ -141,8 +150,7 @@ def _report(reducer: Reducer, source: Source) -> None:
             f"... and {plural(len(warnings) - _WARNINGS_SHOWN, 'more warning')} (agui verify lists all)",
             file=sys.stderr,
         )
-    if reducer.status not in GOOD and not is_terminal(sys.stdout):
+    if name and reducer.status not in GOOD and not is_terminal(sys.stdout):
         reason = reducer.error or (reducer.run.error.message if reducer.run.error else "")
-        print(
-            f"agui: {source.name}: {reducer.status}{f': {safe_line(str(reason))}' if reason else ''}", file=sys.stderr
-        )
+        because = f": {safe_line(str(reason))}" if reason else ""
+        print(f"agui: {safe_line(name)}: {reducer.status}{because}", file=sys.stderr)

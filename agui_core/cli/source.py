@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from types import TracebackType
 from typing import BinaryIO
 
 from agui_core.limits import Limits
+from agui_core.reducer.partial_json import PartialJson
 from agui_core.wire import JSONLinesDecoder, SSEDecoder
 
 __all__ = ["Source", "WrongUse", "read_file"]
@@ -16,6 +18,7 @@ __all__ = ["Source", "WrongUse", "read_file"]
 _PIECE = 64 * 1024
 _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
+_DATA = re.compile(rb"(?:[\r\n]|\xef\xbb\xbf)data[:\r\n]")
 
 
 class WrongUse(Exception):
@@ -39,18 +42,24 @@ class Source:
         self._path = path
         self._file: BinaryIO | None = None
         self._head = b""
-        self._tail = b""
+        self._tail = b"\n"
+        self._holds_data = False
 
     @property
     def cut_off(self) -> bool:
         """Whether it ends inside a block, which is then discarded: no blank line follows (SSE-12). Known at the end."""
         tail = self._tail.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        return not self.json_lines and bool(tail.strip()) and not tail.endswith(b"\n\n")
+        return self._holds_data and not self.json_lines and bool(tail.strip()) and not tail.endswith(b"\n\n")
 
     @property
     def format(self) -> str:
         """The format's name."""
         return "JSON Lines" if self.json_lines else "SSE"
+
+    @property
+    def no_event(self) -> str:
+        """What to say of a stream in which there was none."""
+        return f"{self.name} holds no event; it was read as {'JSON Lines' if self.json_lines else 'server-sent events'}"
 
     def decoder(self, limit: int = Limits().event_bytes) -> JSONLinesDecoder | SSEDecoder:
         """A new reader of this format, for events of at most `limit` bytes."""
@@ -96,7 +105,8 @@ class Source:
         except OSError as error:
             raise _unreadable(self.name, error) from None
         self.read += len(piece)
-        self._tail = (self._tail + piece)[-4:]
+        self._holds_data = self._holds_data or _DATA.search(self._tail + piece) is not None
+        self._tail = (self._tail + piece)[-8:]
         return bytes(piece)
 
     def _recognise(self) -> None:
@@ -110,6 +120,23 @@ class Source:
                 " (jq -c '.[]' makes them)"
             )
         self.json_lines = start.startswith(b"{")
+        if self.json_lines and _goes_on(*start.split(b"\n", 2)[:2]):
+            raise WrongUse(
+                f"{self.name} is one JSON document over several lines; JSON Lines has one event on each line"
+                " (jq -c . makes one line of a document)"
+            )
+
+
+def _goes_on(line: bytes, following: bytes = b"") -> bool:
+    """Whether a JSON document that begins in the one line goes on in the following one."""
+    if not following.strip():
+        return False
+    document = PartialJson()
+    document.feed(line.decode(errors="replace"))
+    if document.complete or document.error is not None:
+        return False
+    document.feed("\n" + following.decode(errors="replace"))
+    return document.error is None
 
 
 def read_file(path: str) -> bytes:

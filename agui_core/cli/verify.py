@@ -78,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
         check = _Check(source, report)
         check.run(make_reducer(args.input, policy="lenient", on_warning=check.note))
     report.end(check)
+    if check.empty:
+        print(f"agui: {safe_line(source.no_event)}", file=sys.stderr)
     failed = check.errors or (args.fail_on_warnings and check.warnings)
     return 1 if failed else 0
 
@@ -88,6 +90,7 @@ class _Check:
     def __init__(self, source: Source, report: _TextReport) -> None:
         self.events = self.errors = self.warnings = 0
         self.status = "idle"
+        self.empty = False
         self._source = source
         self._report = report
         self._line = 1
@@ -134,7 +137,8 @@ class _Check:
         if reducer.status == "truncated":
             self._found("error", "RUN-17", "the stream ends inside a run: it is truncated")
         elif not self.events:
-            self._found("error", "RUN-17", f"the stream holds no event (it was read as {self._source.format})")
+            self.empty = True
+            self._found("error", "RUN-17", "the stream holds no event")
 
     def _found(
         self, level: str, rule: str, message: str, *, index: int | None = None, type: str | None = None, path: str = ""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import agui_core
 
 Run = Callable[..., Any]
 Write = Callable[[Iterable[Any]], Path]
+PROJECT = Path(agui_core.__file__).resolve().parent.parent
 SAMPLE = Path(agui_core.__file__).parent / "cli" / "samples" / "weather.sse"
 
 START = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
@@ -59,6 +63,70 @@ def test_a_refused_stream_leaves_the_output_alone(agui: Run, sse: Write, tmp_pat
     assert "RUN_STARTED" in agui("compact", path).out
     assert agui("compact", "--lenient", path, "-o", out).status == 0
     assert agui("verify", out).status == 0
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [b"", b": nothing\n\n", b"some text\n", b"data: " + json.dumps(START).encode() + b"\n"],
+    ids=["empty", "comment", "text", "unfinished block"],
+)
+def test_without_an_event_the_output_is_left_alone(agui: Run, tmp_path: Path, stream: bytes) -> None:
+    own, out = tmp_path / "own.sse", tmp_path / "out.sse"
+    own.write_bytes(stream)
+    out.write_text("mine")
+    for target in (own, out):
+        ran = agui("compact", own, "-o", target)
+        assert (ran.status, ran.out) == (1, "")
+        assert ran.err.endswith(f"agui: {own} holds no event; it was read as server-sent events\n")
+        assert ("no blank line" in ran.err) == stream.startswith(b"data")
+    assert (own.read_bytes(), out.read_text()) == (stream, "mine")
+    assert sorted(tmp_path.iterdir()) == [out, own]
+    assert agui("compact", own, "-o", tmp_path / "new.sse").status == 1
+    assert not (tmp_path / "new.sse").exists()
+
+
+def test_where_nothing_is_left_to_write_the_output_is_left_alone(agui: Run, sse: Write) -> None:
+    path = sse([{"type": "NEWS"}])
+    before = path.read_bytes()
+    assert agui("compact", "--lenient", path, "-o", path).status == 1
+    assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs file size limits")
+def test_a_write_that_fails_loses_nothing(tmp_path: Path) -> None:
+    own = tmp_path / "own.sse"
+    own.write_bytes(SAMPLE.read_bytes())
+    limited = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
+        "from agui_core.cli.main import main; sys.exit(main())"
+    )
+    words = [sys.executable, "-c", limited, "compact", str(own), "-o", str(own)]
+    ran = subprocess.run(words, capture_output=True, env={**os.environ, "PYTHONPATH": str(PROJECT)}, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr.decode().startswith(f"agui: cannot write {own}: ")
+    assert own.read_bytes() == SAMPLE.read_bytes()
+    assert list(tmp_path.iterdir()) == [own]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs modes and symbolic links")
+def test_mode_and_link_stay(agui: Run, tmp_path: Path) -> None:
+    own, link = tmp_path / "own.sse", tmp_path / "link.sse"
+    own.write_bytes(SAMPLE.read_bytes())
+    own.chmod(0o640)
+    link.symlink_to(own.name)
+    assert agui("compact", link, "-o", link).status == 0
+    assert link.is_symlink()
+    assert own.stat().st_mode & 0o777 == 0o640
+    assert own.stat().st_size < SAMPLE.stat().st_size
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="needs /dev/stdout and /dev/full")
+def test_a_device_or_a_pipe_is_written_in_place(agui: Run, process: Callable[..., subprocess.Popen[bytes]]) -> None:
+    out, _ = process("compact", SAMPLE, "-o", "/dev/stdout", "--to", "jsonl").communicate()
+    assert out.decode() == agui("compact", SAMPLE, "--to", "jsonl").out
+    ran = agui("compact", SAMPLE, "-o", "/dev/full")
+    assert (ran.status, ran.err) == (2, "agui: cannot write /dev/full: No space left on device\n")
 
 
 def test_what_changes_nothing_may_be_dropped(agui: Run, sse: Write) -> None:

@@ -246,6 +246,42 @@ def test_other_containers_are_refused_with_the_way_out(agui: Run) -> None:
     assert "save it as UTF-8" in wide.err
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        json.dumps(START, indent=2),
+        json.dumps({"events": [START, FINISH]}, indent=2),
+        '{"events": [\n' + json.dumps(START) + ",\n" + json.dumps(FINISH) + "]}",
+        "\n".join(json.dumps(event, indent=1) for event in (START, FINISH)),
+    ],
+)
+def test_a_document_over_several_lines_is_refused_with_the_way_out(agui: Run, document: str) -> None:
+    for command in ("reduce", "verify", "compact"):
+        ran = agui(command, "-", stdin=document.encode())
+        assert (ran.status, ran.out) == (2, "")
+        assert "<stdin> is one JSON document over several lines; JSON Lines has one event on each line" in ran.err
+
+
+@pytest.mark.parametrize("first", ['{"type": "RUN_STA', '{"type": "RUN_STARTED",', "{broken", "{"])
+def test_a_broken_first_line_is_no_such_document(agui: Run, first: str) -> None:
+    ran = agui("verify", "-", stdin=f"{first}\n{json.dumps(START)}\n{json.dumps(FINISH)}\n".encode())
+    assert (ran.status, ran.out.count(" error: ")) == (1, 1)
+    assert ran.out.startswith("<stdin>:1: error: event 0: ")
+
+
+@pytest.mark.parametrize(
+    "stdin",
+    [b"Dear reader,\nthe data: they are lost", b"import os\n\nprint(1)\n", bytes(range(256)), b""],
+    ids=["text", "program", "binary", "empty"],
+)
+@pytest.mark.parametrize("command", [["reduce"], ["reduce", "--json"], ["compact"], ["verify"], ["verify", "--json"]])
+def test_a_file_of_another_kind_is_told(agui: Run, command: list[str], stdin: bytes) -> None:
+    ran = agui(*command, "-", stdin=stdin)
+    assert ran.status == 1
+    assert ran.err.splitlines()[-1] == "agui: <stdin> holds no event; it was read as server-sent events"
+    assert "discarded" not in ran.err + ran.out
+
+
 @pytest.mark.parametrize("stdin", [b"", b"\n\n", b": nothing\n\n", b"hello\n\n"])
 def test_no_event_is_no_success(agui: Run, stdin: bytes) -> None:
     ran = agui("reduce", "-", stdin=stdin)
