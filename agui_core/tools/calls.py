@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
-from math import isfinite
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
@@ -28,6 +27,7 @@ from agui_core.tools.answers import clean, outcome_of_result
 from agui_core.tools.approval import Confirm, Verdict
 from agui_core.tools.ledger import Ledger, Memory
 from agui_core.tools.next_input import build_input
+from agui_core.tools.options import COUNT, SECONDS, SWITCH, Option, check_options
 from agui_core.tools.resume import Answers, check_resume, listed
 from agui_core.tools.slots import Slots
 from agui_core.tools.states import ANSWERED, State, Waiting
@@ -42,6 +42,14 @@ Ending: TypeAlias = Literal["done", "waiting", "broken", "rounds", "repeated"]
 was cancelled, cut off or refused; the cap on rounds; a round that brought nothing new."""
 
 Send: TypeAlias = Callable[[RunAgentInput], Awaitable[object]]
+
+_OPTIONS = {
+    "reducer": Option("a Reducer", (Reducer,)),
+    "toolset": Option("a Toolset", (Toolset,)),
+    "limit": COUNT,
+    "timeout": SECONDS,
+    "expose_errors": SWITCH,
+}
 
 
 class Calls:
@@ -60,10 +68,9 @@ class Calls:
         timeout: float | None = None,
         expose_errors: bool = False,
     ) -> None:
-        if limit < 1:
-            raise ValueError(f"limit is {limit}, but at least one call has to run at a time")
-        if timeout is not None and not (isfinite(timeout) and timeout > 0):
-            raise ValueError(f"timeout is {timeout!r}, but takes seconds above 0, or None")
+        check_options(
+            _OPTIONS, reducer=reducer, toolset=toolset, limit=limit, timeout=timeout, expose_errors=expose_errors
+        )
         self._log = WarningLog()
         self._ledger = Ledger(reducer, toolset, Memory(seen=reducer.version), self._log)
         self._slots = Slots(limit)

@@ -18,7 +18,6 @@ the history and the `resume` entries that the client holds, goes on from there. 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
@@ -31,6 +30,7 @@ from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import ANSWER, AnswerKind
 from agui_core.tools.arguments import cut
 from agui_core.tools.declare import is_async
+from agui_core.tools.options import COUNT, SECONDS, SWITCH, Option, check_options
 from agui_core.tools.slots import Slots
 from agui_core.tools.toolset import Toolset
 
@@ -51,6 +51,15 @@ _LONGEST = 10_000
 _DEEPEST = 100
 _KINDS = frozenset(get_args(AnswerKind))
 _FAILED = frozenset({"error", "timeout", "invalid", "cancelled"})
+
+_OPTIONS = {
+    "decide": Option("a function of messages and tools", (Callable,)),
+    "toolset": Option("a Toolset", (Toolset,)),
+    "max_tool_calls": COUNT,
+    "limit": COUNT,
+    "timeout": SECONDS,
+    "expose_errors": SWITCH,
+}
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,12 +121,15 @@ class ToolLoop:
         timeout: float | None = None,
         expose_errors: bool = False,
     ) -> None:
-        if not callable(decide):
-            raise TypeError(f"decide is a function of messages and tools, not a {type(decide).__name__}")
-        if max_tool_calls < 1 or limit < 1:
-            raise ValueError(f"max_tool_calls is {max_tool_calls} and limit {limit}, but both take 1 at least")
-        if timeout is not None and not (isfinite(timeout) and timeout > 0):
-            raise ValueError(f"timeout is {timeout!r}, but takes seconds above 0, or None")
+        check_options(
+            _OPTIONS,
+            decide=decide,
+            toolset=toolset,
+            max_tool_calls=max_tool_calls,
+            limit=limit,
+            timeout=timeout,
+            expose_errors=expose_errors,
+        )
         self.decide = decide
         self.decides_async = is_async(decide)
         """Whether a call of `decide` gives a coroutine. A sync one runs in a thread."""

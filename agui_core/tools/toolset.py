@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, overload
@@ -23,6 +22,7 @@ from agui_core.tools.arguments import read_arguments, shown
 from agui_core.tools.context import ToolContext
 from agui_core.tools.declare import Signature, context_parameter, describe, is_async, name_of, refuse_generators
 from agui_core.tools.errors import DeclarationError, InvalidArguments
+from agui_core.tools.options import SECONDS, SWITCH, TEXT, Option, check_options
 from agui_core.tools.schema import SchemaChecker
 
 __all__ = ["Approval", "Decision", "Tool", "Toolset"]
@@ -41,6 +41,17 @@ Handler: TypeAlias = Callable[..., Any]
 F = TypeVar("F", bound=Handler)
 
 _DECISIONS: dict[object, Decision] = {True: "ask", False: "run", "ask": "ask", "run": "run", "deny": "deny"}
+
+_OPTIONS = {
+    "description": TEXT,
+    "effects": SWITCH,
+    "approval": Option(
+        "never, always or a function",
+        (str, Callable),
+        lambda approval: callable(approval) or approval in ("never", "always"),
+    ),
+    "timeout": SECONDS,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -202,7 +213,7 @@ class Toolset:
             name=wire.name,
             description=wire.description,
             parameters=parameters,
-            effects=effects is not False,
+            effects=True if effects is None else effects,
             approval=approval if approval is not None else "never" if effects is False else "always",
             timeout=timeout,
             handler=handler,
@@ -270,17 +281,14 @@ class Toolset:
 
 
 def _check_options(tool: Tool) -> None:
-    if not tool.name.strip() or not tool.name.isprintable():
+    if not isinstance(tool.name, str) or not tool.name.strip() or not tool.name.isprintable():
         raise DeclarationError(f"{tool.name!a} is no name for a tool: it must be visible text; give one with name=")
     if tool.name == "<lambda>":
         raise DeclarationError("a lambda has no name of its own; give one with name=")
-    seconds = tool.timeout
-    if seconds is not None and (isinstance(seconds, bool) or not math.isfinite(seconds) or seconds <= 0):
-        raise DeclarationError(f"the timeout of {tool.name} is {seconds!r}, but takes seconds above 0, or None")
-    if tool.approval not in ("never", "always") and not callable(tool.approval):
-        raise DeclarationError(
-            f"the approval of {tool.name} is {tool.approval!r}, but takes never, always or a function"
-        )
+    try:
+        check_options(_OPTIONS, **{name: getattr(tool, name) for name in _OPTIONS})
+    except (TypeError, ValueError) as error:
+        raise DeclarationError(f"the tool {tool.name} cannot be declared: {error}") from None
     if inspect.iscoroutinefunction(tool.approval):
         raise DeclarationError(f"the approval of {tool.name} is async, but a policy answers at once")
 

@@ -13,6 +13,7 @@ import pytest
 from call_streams import answer_of, answers, call, feed, kinds, one, run, thread
 
 from agui_core.errors import AGUIError
+from agui_core.reducer import Reducer
 from agui_core.tools import Calls, Toolset
 
 pytestmark = pytest.mark.anyio
@@ -103,6 +104,21 @@ def test_limits_that_make_no_sense_are_refused() -> None:
     for options in ({"limit": 0}, {"timeout": 0}, {"timeout": float("nan")}, {"timeout": float("inf")}):
         with pytest.raises(ValueError, match=next(iter(options))):
             thread(Toolset(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"reducer": Reducer}, "reducer is <class .*, but takes a Reducer"),
+        ({"toolset": None}, "toolset is None, but takes a Toolset"),
+        ({"limit": "32"}, "limit is '32', but takes a whole number, 1 at least"),
+        ({"timeout": True}, "timeout is True, but takes seconds above 0, or None"),
+        ({"expose_errors": "false"}, "expose_errors is 'false', but takes True or False"),
+    ],
+)
+def test_options_of_a_wrong_type_are_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        Calls(**{"reducer": Reducer(), "toolset": Toolset(), **options})
 
 
 # --- timeouts -----------------------------------------------------------------------------------------------------

@@ -161,8 +161,22 @@ async def test_options_that_make_no_sense(options: Any) -> None:
         ToolLoop(scripted("x"), Toolset(), **options)
 
 
-async def test_what_is_no_decide_and_no_input() -> None:
-    with pytest.raises(TypeError):
-        ToolLoop("decide", Toolset())  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"decide": "decide"}, "decide is 'decide', but takes a function of messages and tools"),
+        ({"toolset": 5}, "toolset is 5, but takes a Toolset"),
+        ({"max_tool_calls": "8"}, "max_tool_calls is '8', but takes a whole number, 1 at least"),
+        ({"limit": 1.5}, "limit is 1.5, but takes a whole number"),
+        ({"timeout": "x"}, "timeout is 'x', but takes seconds above 0, or None"),
+        ({"expose_errors": "false"}, "expose_errors is 'false', but takes True or False"),
+    ],
+)
+async def test_options_of_a_wrong_type(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        ToolLoop(**{"decide": scripted("x"), "toolset": Toolset(), **options})
+
+
+async def test_what_is_no_input() -> None:
     with pytest.raises(TypeError):
         ToolLoop(scripted("x"), Toolset()).run({"threadId": "t"})  # type: ignore[arg-type]

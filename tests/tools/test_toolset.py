@@ -179,7 +179,15 @@ async def async_policy(arguments: dict[str, Any]) -> bool:
         ({"timeout": -1.0}, "seconds above 0"),
         ({"timeout": float("nan")}, "seconds above 0"),
         ({"timeout": float("inf")}, "seconds above 0"),
-        ({"timeout": True}, "seconds above 0"),
+        ({"timeout": True}, "timeout is True, but takes seconds above 0, or None"),
+        ({"timeout": "x"}, "the tool pay .*timeout is 'x', but takes seconds above 0, or None"),
+        ({"timeout": 10**400}, "timeout is 1.*, but takes seconds above 0"),
+        ({"timeout": 10**5000}, "timeout is .*, but takes seconds above 0"),
+        ({"name": 5}, "5 is no name for a tool"),
+        ({"description": 5}, "description is 5, but takes text"),
+        ({"effects": "yes"}, "effects is 'yes', but takes True or False"),
+        ({"effects": 1}, "effects is 1, but takes True or False"),
+        ({"approval": True}, "approval is True, but takes never, always or a function"),
         ({"approval": "sometimes"}, "never, always or a function"),
         ({"approval": async_policy}, "a policy answers at once"),
     ],
@@ -189,6 +197,21 @@ def test_bad_options_are_refused_at_declaration(options: dict[str, Any], text: s
     with pytest.raises(DeclarationError, match=text) as caught:
         tools.tool(**options)(pay)
     str(caught.value).encode()
+    assert len(tools) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"effects": "no"}, "the tool a .*effects is 'no', but takes True or False"),
+        ({"timeout": "x"}, "timeout is 'x'"),
+        ({"approval": 1}, "approval is 1"),
+    ],
+)
+def test_bad_options_of_a_tool_known_by_its_schema_are_refused(options: dict[str, Any], text: str) -> None:
+    tools = Toolset()
+    with pytest.raises(DeclarationError, match=text):
+        tools.add({"name": "a", "description": ""}, **options)
     assert len(tools) == 0
 
 
