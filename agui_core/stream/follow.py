@@ -44,7 +44,8 @@ def follow(
     """Follow a run: `async with follow(source) as run`.
 
     `source` is an async iterable. Its bytes and str items are the wire, cut anywhere (a first non-blank `{` means
-    JSON Lines, else server-sent events); everything else that `Reducer.apply` takes is one event. `middleware`,
+    JSON Lines, else server-sent events), where an object that ends with its item needs no line end: so an item may be
+    the JSON text of one event, on one line. Everything else that `Reducer.apply` takes is one event. `middleware`,
     `policy` (strict if not said) and `limits` are the reducer's; a `reducer` to go on with brings its own.
     """
     return LiveRun(Source(source), open_reducer(reducer, middleware, policy, limits))

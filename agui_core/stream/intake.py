@@ -2,7 +2,8 @@
 about tasks.
 
 An item that is bytes or text is a piece of the wire, cut anywhere, server-sent events or JSON Lines; anything else is
-one event. Costs nothing on top of the reducer but one look at the item's type.
+one event. So the JSON text of one event is JSON Lines: that its line has no end does not matter, nor is it waited for.
+Costs nothing on top of the reducer but one look at the item's type, and for JSON Lines what `OpenLine` costs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
 from agui_core.reducer.intake import Middleware, Policy
+from agui_core.stream.whole import OpenLine
 from agui_core.wire.reading import Bytes
 
 __all__ = ["WIRE", "Intake", "open_reducer"]
@@ -42,21 +44,20 @@ def open_reducer(
 class Intake:
     """Takes the items of one source. Raises what the reducer raises, after everything before was applied."""
 
-    __slots__ = ("_held", "_lines", "_reducer")
+    __slots__ = ("_held", "_line", "_lines", "_reducer")
 
     def __init__(self, reducer: Reducer) -> None:
         self._reducer = reducer
         self._lines: bool | None = None
+        self._line = OpenLine()
         self._held = b""
 
     def take(self, item: object) -> None:
         """Apply a whole item."""
         if not isinstance(item, WIRE):
             self._reducer.apply(item)
-        elif self._lines is None:
-            self._apply(self._decide(item))
         else:
-            self._apply(item)
+            self._apply(self._read(item))
 
     def steps(self, item: object) -> Iterator[None]:
         """Apply an item one event at a time: each step is one event, be it dropped. What is not asked for is not
@@ -64,7 +65,7 @@ class Intake:
         """
         if not isinstance(item, WIRE):
             return self._one(item)
-        data = item if self._lines is not None else self._decide(item)
+        data = self._read(item)
         return self._reducer.steps(data, lines=bool(self._lines))
 
     def end(self) -> bool:
@@ -99,9 +100,17 @@ class Intake:
         else:
             self._reducer.apply_sse(data)
 
+    def _read(self, item: Bytes) -> Bytes:
+        """What an item adds to the stream: with the line end that it lacks, if it ends where a line has to."""
+        data = item if self._lines is not None else self._decide(item)
+        if not self._lines:
+            return data
+        data = _as_bytes(data)
+        return data + b"\n" if self._line.closes(data) else data
+
     def _decide(self, data: Bytes) -> bytes:
         """What was held and `data`, once it is known which kind of stream they open; nothing while it is not."""
-        held = self._held + (data.encode("utf-8", "backslashreplace") if isinstance(data, str) else bytes(data))
+        held = self._held + _as_bytes(data)
         text = b"" if len(held) < len(_BOM) and _BOM.startswith(held) else held.removeprefix(_BOM)
         first = text.lstrip(_BLANK)[:1]
         if not first and len(held) < _UNDECIDED:
@@ -110,3 +119,9 @@ class Intake:
         self._held = b""
         self._lines = first == b"{"
         return text
+
+
+def _as_bytes(data: Bytes) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    return data.encode("utf-8", "backslashreplace") if isinstance(data, str) else bytes(data)

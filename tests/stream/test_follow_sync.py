@@ -41,7 +41,7 @@ def test_an_update_after_every_read() -> None:
     with follow_sync([data[:150], data[150:]]) as run:
         assert show(run) == [("", "running"), ("ab", "finished")]
     with follow_sync([lines(text_run("a"))[:-1]]) as run:
-        assert show(run) == [("a", "running"), ("a", "finished")]
+        assert show(run) == [("a", "finished")]
     with follow_sync(text_run("a")) as run:
         assert show(run) == [("", "running"), ("", "running"), ("a", "running"), ("a", "running"), ("a", "finished")]
     assert run.status == "finished"
