@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
@@ -58,7 +60,8 @@ def add(commands: Any) -> None:
         "--record",
         metavar="FILE",
         help="write the events to this file as they come, one JSON object a line, for agui watch, reduce, verify and"
-        " serve; those without a timestamp get one",
+        " serve; those without a timestamp get one; what an existing file holds is overwritten when the first event"
+        " comes, and left alone when none does",
     )
     parser.add_argument("--thread", metavar="ID", help="the id of the thread (default: a random one)")
     parser.add_argument("--lenient", action="store_true", help="repair or skip what the protocol forbids, and go on")
@@ -79,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     if args.record is None:
         return _talk(agent, args, ())
     try:
-        file = open(args.record, "wb", buffering=0)  # noqa: SIM115
+        file = open(args.record, "ab", buffering=0)  # noqa: SIM115  # the recorder empties it
     except OSError as error:
         raise WrongUse(f"cannot write {args.record}: {error.strerror or error}") from None
     with file:
@@ -109,17 +112,24 @@ def _talk(agent: HttpAgent, args: argparse.Namespace, middleware: Iterable[Any])
 
 
 class Recorder:
-    """A middleware that writes down every event as it came (PROC-3), also one that is refused then."""
+    """A middleware that writes down every event as it came (PROC-3), also one that is refused then.
+
+    What `file` held before goes when the first event comes.
+    """
 
     def __init__(self, file: IO[bytes], clock: Callable[[], float] = time.time) -> None:
         self._file = file
         self._clock = clock
+        self._holds_old = stat.S_ISREG(os.fstat(file.fileno()).st_mode)  # a pipe or a device cannot be emptied
 
     def __call__(self, events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """The same events."""
         from agui_core.wire import encode
 
         for event in events:
+            if self._holds_old:
+                self._file.truncate(0)
+                self._holds_old = False
             stamped = event if "timestamp" in event else {**event, "timestamp": int(self._clock() * 1000)}
             self._file.write(encode(stamped) + b"\n")  # type: ignore[arg-type]  # any JSON object will do
             yield event

@@ -318,6 +318,20 @@ def test_a_recording_that_cannot_be_written(agui: Run) -> None:
     assert len(served.inputs) == 1
 
 
+def test_an_old_recording_stays_until_the_first_event(agui: Run, tmp_path: Path) -> None:
+    file = tmp_path / "old.jsonl"
+    file.write_text("old\n" * 1000)
+    with endpoint(lambda run_input: say("a", run_input["runId"])) as served:
+        assert agui("chat", served.url, "--record", file).status == 0
+        assert file.read_text() == "old\n" * 1000
+        url = served.url
+        assert agui("chat", url, "--record", file, stdin=b"one\ntwo\n").status == 0
+    new = file.read_bytes()
+    assert [json.loads(line)["type"] for line in new.splitlines()].count("RUN_STARTED") == 2
+    assert agui("chat", url, "--record", file, stdin=b"three\n").status == 1  # nobody is there any more
+    assert file.read_bytes() == new
+
+
 @contextmanager
 def ended(chat: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     """The process has ended when the block is left, whatever happens in it."""
