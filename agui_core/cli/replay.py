@@ -6,7 +6,7 @@ request (RUN-10).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Set
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ import msgspec
 from agui_core.cli.source import Source, WrongUse
 from agui_core.cli.terminal import plural
 from agui_core.errors import AGUIError
+from agui_core.protocol.base import UNSET
+from agui_core.protocol.messages import AssistantMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.stream.event_stream import EventStream, Receive, Scope, Send, respond
 from agui_core.warning import WarningLog
@@ -29,6 +31,7 @@ _LONGEST = 30.0
 """Seconds that a pause lasts, at most: clocks that jump would hold everything up."""
 _AGES = 10**15
 """Milliseconds that count as no end at all; a timestamp may be an integer of any size."""
+_OVER = "The recording ends here: this thread has all of it. A new thread begins it once more."
 _THREADS = 1000
 """Of how many threads it is known which run comes next."""
 
@@ -38,11 +41,32 @@ class _Event(NamedTuple):
     pause: float
     """Seconds that it comes after the one before."""
     type: str
+    starts: str | None
+    """The id of the message or the call that it begins."""
 
 
-class _Head(msgspec.Struct):
+class _Head(msgspec.Struct, rename="camel"):
     type: Any = None
     timestamp: Any = None
+    message_id: Any = None
+    tool_call_id: Any = None
+
+    @property
+    def starts(self) -> str | None:
+        id = getattr(self, _STARTS[self.type]) if isinstance(self.type, str) and self.type in _STARTS else None
+        return id if isinstance(id, str) else None
+
+
+_STARTS = {
+    "TEXT_MESSAGE_START": "message_id",
+    "TEXT_MESSAGE_CHUNK": "message_id",
+    "REASONING_MESSAGE_START": "message_id",
+    "REASONING_MESSAGE_CHUNK": "message_id",
+    "TOOL_CALL_START": "tool_call_id",
+    "TOOL_CALL_CHUNK": "tool_call_id",
+    "TOOL_CALL_RESULT": "message_id",
+}
+"""What may begin a message or a call, and where its id is."""
 
 
 _head_of = msgspec.json.Decoder(_Head).decode
@@ -69,7 +93,7 @@ def _events(source: Source, speed: float, rate: float | None) -> Iterable[_Event
             since = 0 if last is None or head.type == "RUN_STARTED" else max(0, stamp - last)
             pause = min(min(since, _AGES) / 1000 / speed, _LONGEST)
         last = last if stamp is None else stamp
-        yield _Event(payload, pause, head.type if isinstance(head.type, str) else "")
+        yield _Event(payload, pause, head.type if isinstance(head.type, str) else "", head.starts)
 
 
 def _payloads(source: Source, decoder: Any) -> Iterable[bytes]:
@@ -82,8 +106,9 @@ def _payloads(source: Source, decoder: Any) -> Iterable[bytes]:
 
 
 class Recording:
-    """What is played to whom: all of it to each request, or with `turns` the next run of it to the next request of a
-    thread. `speed` 0 waits for nothing; `rate` is in events a second, in place of the timestamps. Raises `WrongUse`.
+    """What is played to whom: all runs to each request, or with `turns` the next one to the next request of a thread.
+    Left out are runs of which the request holds a message or a call. `speed` 0 waits for nothing; `rate` is in events a
+    second, in place of the timestamps. Raises `WrongUse`.
     """
 
     def __init__(self, source: Source, *, speed: float, rate: float | None, turns: bool) -> None:
@@ -92,19 +117,60 @@ class Recording:
             raise WrongUse(f"{source.name} holds no event: there is nothing to serve")
         self.events = len(events)
         starts = [index for index, event in enumerate(events) if event.type == "RUN_STARTED"][1:]
-        self.runs = len(starts) + 1
-        cuts = [0, *starts, len(events)] if turns else [0, len(events)]
-        self._parts = [events[a:b] for a, b in pairwise(cuts)]
+        self._runs = [events[a:b] for a, b in pairwise([0, *starts, len(events)])]
+        self.runs = len(self._runs)
+        self._ids = _first_started(self._runs)
+        self._turns = turns
         self._next: dict[str, int] = {}
 
-    def part_for(self, thread_id: str) -> tuple[str, list[_Event]]:
-        """The part that a request of this thread gets, and what to call it."""
-        number = self._next.pop(thread_id, 0)
-        self._next[thread_id] = (number + 1) % len(self._parts)
-        if len(self._next) > _THREADS:
-            del self._next[next(iter(self._next))]
-        which = f"run {number + 1} of {self.runs}" if len(self._parts) > 1 else "all"
-        return which, self._parts[number]
+    def part_for(self, thread_id: str, held: Set[str] = frozenset()) -> tuple[str, list[_Event]]:
+        """The part for a request of this thread that holds these ids of messages and calls, and what to call it."""
+        first = self._next.pop(thread_id, 0)
+        order = (*range(first, self.runs), *range(first))
+        left = [number for number in order if self._ids[number].isdisjoint(held)][: 1 if self._turns else None]
+        if self._turns:
+            self._next[thread_id] = (left[0] + 1) % self.runs if left else first
+            if len(self._next) > _THREADS:
+                del self._next[next(iter(self._next))]
+        if not left:
+            return "nothing is left", []
+        if self.runs == 1 or len(left) == self.runs:
+            which = "all"
+        else:
+            which = f"run {', '.join(str(number + 1) for number in left)} of {self.runs}"
+        return which, [event for number in left for event in self._runs[number]]
+
+
+def _first_started(runs: list[list[_Event]]) -> list[set[str]]:
+    """For each run the ids that it is the first to start: those show that it was played."""
+    seen: set[str] = set()
+    first = []
+    for run in runs:
+        first.append({event.starts for event in run if event.starts is not None} - seen)
+        seen |= first[-1]
+    return first
+
+
+def _held_by(run_input: RunAgentInput) -> set[str]:
+    """The ids of the messages and the calls that a request sends along."""
+    held = {message.id for message in run_input.messages}
+    for message in run_input.messages:
+        if isinstance(message, AssistantMessage) and message.tool_calls is not UNSET:
+            held.update(call.id for call in message.tool_calls)
+    return held
+
+
+def _end_of_recording(run_id: str) -> list[_Event]:
+    """A run that says so, for a request that holds all there is."""
+    id = f"{run_id}-end-of-recording"
+    wires: list[dict[str, str]] = [
+        {"type": "RUN_STARTED"},
+        {"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": _OVER},
+        {"type": "TEXT_MESSAGE_END", "messageId": id},
+        {"type": "RUN_FINISHED"},
+    ]
+    return [_Event(msgspec.json.encode(wire), 0.0, wire["type"], None) for wire in wires]
 
 
 async def _play(events: list[_Event], run_input: RunAgentInput) -> AsyncIterator[bytes]:
@@ -163,7 +229,8 @@ class Endpoint:
         except AGUIError as error:
             await self._refuse(send, 422, str(error), headers)
             return
-        which, events = self._recording.part_for(run_input.thread_id)
+        which, events = self._recording.part_for(run_input.thread_id, _held_by(run_input))
+        events = events or _end_of_recording(run_input.run_id)
         about = f"thread {run_input.thread_id}, run {run_input.run_id}"
         self._say(f"{about}: {which}, {plural(len(events), 'event')}")
         for warning in log:

@@ -24,10 +24,12 @@ Serve a recorded AG-UI stream as an endpoint on this machine, 127.0.0.1, for fro
 
 Every POST of a run input to any path is answered with the recording: its events as they are, right or wrong, with the
 request's thread and run id in place of the recorded ones. Events with timestamps come at their recorded pace, others 50
-a second; a pause lasts at most 30 seconds, and there is none between two runs. Ctrl-C ends it."""
-_EPILOG = """\
-The ids of messages and calls are those of the recording, so begin a new thread to see it once more.
+a second; a pause lasts at most 30 seconds, and there is none between two runs. Ctrl-C ends it.
 
+The ids of messages and calls are those of the recording. A run of which the request has a message or a call in its
+"messages" was played in that thread before and is left out. When no run is left, the answer is a finished run with a
+short text which says that the recording ends; a new thread begins it once more."""
+_EPILOG = """\
 exit status:
   0  ended by Ctrl-C
   2  wrong use: a file that cannot be read or holds no event, a port that is taken, uvicorn is not installed
@@ -60,7 +62,7 @@ def add(commands: Any) -> None:
         "--turns",
         action="store_true",
         help="answer each request of a thread with the next run of the recording, not with all; after the last run it"
-        " begins again",
+        " begins again, for requests that do not send along what they were answered",
     )
     parser.add_argument(
         "--allow-origin",

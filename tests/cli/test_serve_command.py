@@ -156,6 +156,65 @@ def test_turns(sse: Write) -> None:
     assert "run 2 of 2" in client.said[1]
 
 
+def holding(*messages: Wire) -> Wire:
+    return {**asking(), "messages": [{"role": "assistant", **message} for message in messages]}
+
+
+def texts(answer: Answer) -> list[str]:
+    return [event["messageId"] for event in answer.events if event["type"] == "TEXT_MESSAGE_START"]
+
+
+@pytest.mark.parametrize("turns", [False, True])
+def test_runs_that_the_request_holds_are_left_out(sse: Write, turns: bool) -> None:
+    client = Client(sse([*one_run(1), *one_run(2), *one_run(3)]), turns=turns, speed=0)
+    answer = client.post(holding({"id": "m1"}, {"id": "other"}))
+    assert texts(answer) == (["m2"] if turns else ["m2", "m3"])
+    assert answer.events[-1]["runId"] == "r"
+    assert texts(client.post(holding({"id": "m1"}, {"id": "m2"}))) == ["m3"]
+    over = client.post(holding({"id": "m1"}, {"id": "m2"}, {"id": "m3"}))
+    assert [event["type"] for event in over.events] == [
+        "RUN_STARTED",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "RUN_FINISHED",
+    ]
+    assert "The recording ends here" in over.events[2]["delta"]
+    assert "nothing is left" in client.said[-1]
+    reducer = agui_core.Reducer()
+    reducer.apply_sse(over.body)
+    assert (reducer.status, reducer.run.thread_id, reducer.run.run_id) == ("finished", "t", "r")
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "n"}, {"id": "x", "toolCalls": ["c"]}),
+        ({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "n"}, {"id": "x", "toolCalls": ["c"]}),
+        ({"type": "TOOL_CALL_RESULT", "messageId": "y", "toolCallId": "c", "content": ""}, {"id": "y"}),
+        ({"type": "TEXT_MESSAGE_CHUNK", "messageId": "y", "delta": "x"}, {"id": "y"}),
+        ({"type": "REASONING_MESSAGE_START", "messageId": "y"}, {"id": "y", "role": "reasoning", "content": ""}),
+    ],
+)
+def test_what_shows_that_a_run_was_played(sse: Write, event: Wire, message: Wire) -> None:
+    calls = [
+        {"id": id, "type": "function", "function": {"name": "n", "arguments": ""}}
+        for id in message.get("toolCalls", ())
+    ]
+    message = {**message, "toolCalls": calls} if calls else message
+    client = Client(sse([one_run(1)[0], event, one_run(1)[-1]]), speed=0)
+    assert client.post(asking()).events[1] == event
+    assert client.post(holding({"id": "other"})).events[1] == event
+    assert client.post(holding(message)).events[1]["type"] == "TEXT_MESSAGE_START"
+
+
+def test_an_id_that_an_earlier_run_began_shows_nothing(sse: Write) -> None:
+    """A recording may use an id twice; its second run is played all the same."""
+    client = Client(sse([*one_run(1), *one_run(1)]), turns=True, speed=0)
+    assert texts(client.post(asking())) == ["m1"]
+    assert texts(client.post(holding({"id": "m1"}))) == ["m1"]
+
+
 def test_of_many_threads_the_oldest_are_forgotten(sse: Write) -> None:
     client = Client(sse([*one_run(1), *one_run(2)]), turns=True, speed=0)
     for number in range(1001):
@@ -269,6 +328,15 @@ def test_it_is_an_endpoint_until_ctrl_c(process: Process) -> None:
         out, err = running.communicate(timeout=20)
     assert (running.returncode, err) == (0, b"")
     assert b"thread t, run r: all, 48 events" in out
+
+
+def test_the_sample_ends_well_in_a_chat(process: Process, agui: Run) -> None:
+    with served(process, SAMPLE, "--speed", "0") as (url, _):
+        ran = agui("chat", url, stdin=b"hello\nyes\nmore\n")
+    assert ran.status == 0
+    assert ran.out.count("Allow it?") == 1
+    assert ran.out.count("The recording ends here") == 2
+    assert "broken" not in ran.out
 
 
 def test_ctrl_c_ends_it_in_the_middle_of_a_run(process: Process, sse: Write) -> None:
