@@ -143,7 +143,8 @@ class Calls:
 
         `answers` maps interrupt ids to True, False, a `Verdict` or None (give up), or holds resume entries, as structs
         or wire dicts, for any other payload. Gives the entries that the next input will carry. Raises `ResumeError`,
-        before anything is sent, for interrupts uncovered, unknown, answered twice, or resolved after their expiry.
+        before anything is sent, for interrupts uncovered, unknown, answered twice, or resolved after their expiry, and
+        `InvalidArguments` for edited arguments that are no JSON.
         """
         return self._ledger.resume(answers, now)
 
