@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
 import anyio
@@ -20,16 +20,17 @@ from agui_core.limits import Limits
 from agui_core.protocol.events import RunErrorEvent
 from agui_core.reducer import Conformer
 from agui_core.reducer.intake import Policy
+from agui_core.stream.headers import Fields, Headers, header_fields
 from agui_core.stream.source import Source, is_foreign_cancellation
+from agui_core.tools.options import SECONDS, check_options
 from agui_core.wire import encode, encode_sse
 from agui_core.wire.foreign import is_model, plain
 
-__all__ = ["EventStream", "Receive", "Scope", "Send", "check_ping", "respond"]
+__all__ = ["EventStream", "Receive", "Scope", "Send", "respond"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Fields: TypeAlias = list[tuple[bytes, bytes]]
 
 _HEADERS: Fields = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -37,6 +38,7 @@ _HEADERS: Fields = [
     (b"x-accel-buffering", b"no"),
 ]
 _ENDS = ("RUN_FINISHED", "RUN_ERROR")
+_OPTIONS = {"ping": SECONDS}
 _PING = b": ping\n\n"
 _logger = logging.getLogger("agui_core.serve")
 
@@ -59,7 +61,7 @@ class EventStream:
     `events` is an async iterable of structs, wire dicts, objects of `ag_ui.core`, or JSON texts (bytes or str) of one
     event each. They pass a `Conformer` of that `policy`, so that the client gets no stream that breaks the protocol;
     with None they are sent as they are. After `ping` seconds without anything to send a comment is sent; None for
-    none.
+    none. `headers` are a mapping, or pairs, of str or bytes.
 
     An exception of `events`, the refusal of one of them, and an end inside a run are the server's fault: before the
     first event they make it HTTP 500, after it a RUN_ERROR with an incident id and no detail, after a RUN_ERROR
@@ -73,13 +75,13 @@ class EventStream:
         *,
         policy: Policy | None = "strict",
         limits: Limits | None = None,
-        headers: Iterable[tuple[bytes, bytes]] = (),
+        headers: Headers = (),
     ) -> None:
-        check_ping(ping)
+        check_options(_OPTIONS, ping=ping)
         self._source = Source(events)
         self._ping = ping
         self._conformer = None if policy is None else Conformer(policy, limits)
-        self._headers = list(headers)
+        self._headers = [(name.lower(), value) for name, value in header_fields(headers)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         problem: Exception | None = None
@@ -101,12 +103,6 @@ class EventStream:
             _logger.warning("in the events that were served: %s", warning)
         if problem is not None:
             raise problem
-
-
-def check_ping(ping: float | None) -> None:
-    """Refuse what is no number of seconds."""
-    if ping is not None and not ping > 0:
-        raise ValueError(f"ping is a number of seconds above 0, or None, not {ping!r}")
 
 
 class _Delivery:

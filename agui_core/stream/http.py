@@ -18,18 +18,20 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from ssl import SSLContext
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import Any, TypeAlias
 
 import anyio
 
-from agui_core.errors import TransportError
+from agui_core.errors import TransportError, quoted
 from agui_core.limits import Limits
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import Reducer
 from agui_core.reducer.intake import Middleware, Policy
 from agui_core.stream.follow import LiveRun
+from agui_core.stream.headers import Fields, Headers, header_fields
 from agui_core.stream.source import CLOSING, Source
+from agui_core.tools.options import SECONDS, TEXT, Option, check_options
 from agui_core.warning import WarningLog
 from agui_core.wire import encode
 from agui_core.wire.outgoing import address_input, enforce_input
@@ -50,21 +52,34 @@ _LEFTOVERS = 16
 """Pieces that may be at hand without a wait, where a cancellation has no chance."""
 _STREAM = "text/event-stream"
 _FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, httpx2.CookieConflict)
+_UNREACHABLE = (httpx2.HTTPError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+_FRAMING = (b"content-length", b"transfer-encoding")
+"""Headers that describe the body, which only its writer can."""
 
-Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
+_OPTIONS = {
+    "url": TEXT,
+    "client": Option("an httpx2.AsyncClient, or None", (httpx2.AsyncClient, NoneType)),
+    "connect_timeout": SECONDS,
+    "idle_timeout": SECONDS,
+    "event_timeout": SECONDS,
+}
+
 Owned: TypeAlias = tuple[httpx2.Response | httpx2.AsyncClient, ...]
 
 
 class HttpAgent:
     """An AG-UI endpoint. Makes runs; several may go on at the same time.
 
-    `headers` go with every request, before those of the protocol. `client` is an `httpx2.AsyncClient` of the
-    application's, with its proxies, certificates, credentials, cookies and kept connections; the agent never closes it.
-    Timeouts are in seconds, None for none: `connect_timeout` to reach the host, `idle_timeout` between any two reads
-    (keep-alive comments count), `event_timeout` of waiting without an event (they do not count).
+    `url` is an http or https address with a host; it may be relative to the `base_url` of the client. `headers` go with
+    every request, before those of the protocol. `client` is an `httpx2.AsyncClient` of the application's, with its
+    proxies, certificates, credentials, cookies and kept connections; the agent never closes it. Timeouts are in
+    seconds, None for none: `connect_timeout` to reach the host, `idle_timeout` between any two reads (keep-alive
+    comments count), `event_timeout` of waiting without an event (they do not count).
 
     `max_protocol_version` pins a peer that is known to be old, such as `"0.0.57"`: what it cannot read is left out of
     the input, with a warning (OLD-3..5). `policy`, `limits` and `middleware` are for the reducers that runs make.
+
+    An option of a wrong type is a `TypeError` here, and a value that makes no sense a `ValueError`.
     """
 
     def __init__(
@@ -81,9 +96,17 @@ class HttpAgent:
         policy: Policy = "strict",
         limits: Limits | None = None,
     ) -> None:
-        self.url = url
-        self._headers = _pairs(headers)
+        check_options(
+            _OPTIONS,
+            url=url,
+            client=client,
+            connect_timeout=connect_timeout,
+            idle_timeout=idle_timeout,
+            event_timeout=event_timeout,
+        )
         self._client = client
+        self.url = url
+        self._headers = _fields(headers)
         self._timeout = httpx2.Timeout(
             connect=connect_timeout, pool=connect_timeout, read=idle_timeout, write=idle_timeout
         )
@@ -91,6 +114,17 @@ class HttpAgent:
         self._peer = None if max_protocol_version is None else Peer.pinned(max_protocol_version)
         self._options: dict[str, Any] = {"middleware": tuple(middleware), "policy": policy, "limits": limits}
         self._limits = limits or Limits()
+
+    @property
+    def url(self) -> str:
+        """Where runs are sent; a new address is for the runs that are entered after it was set."""
+        return self._url
+
+    @url.setter
+    def url(self, url: str) -> None:
+        check_options(_OPTIONS, url=url)
+        _check_url(url, self._client)
+        self._url = url
 
     def run(
         self,
@@ -108,11 +142,9 @@ class HttpAgent:
         `TransportError` when the peer cannot be reached or answers with anything but an event stream. A connection that
         breaks later, or is idle for too long, is a `TransportError` of `updates()`, and the run is truncated.
         """
-        return HttpRun(self, run_input, reducer, _pairs(headers))
+        return HttpRun(self, run_input, reducer, _fields(headers))
 
-    async def _send(
-        self, run_input: RunAgentInput, headers: list[tuple[str, str]]
-    ) -> tuple[AsyncGenerator[bytes, None], Owned]:
+    async def _send(self, run_input: RunAgentInput, headers: Fields) -> tuple[AsyncGenerator[bytes, None], Owned]:
         """The pieces of the answer, an open event stream, and what is to be closed after them."""
         if self._client is not None:
             response = await self._post(self._client, run_input, headers)
@@ -126,20 +158,18 @@ class HttpAgent:
             raise
         return response.aiter_bytes(), (response, client)
 
-    async def _post(
-        self, client: httpx2.AsyncClient, run_input: RunAgentInput, headers: list[tuple[str, str]]
-    ) -> httpx2.Response:
-        body = encode(run_input)
-        try:
-            all_headers = httpx2.Headers([*self._headers, *headers])
-            all_headers.update({"Content-Type": "application/json", "Accept": _STREAM, "Accept-Encoding": "identity"})
-            request = client.build_request("POST", self.url, content=body, headers=all_headers, timeout=self._timeout)
-        except Exception as error:  # an address or a header that cannot be written
-            raise TransportError(f"no request to {self.url} can be made: {_say(error)}") from error
+    async def _post(self, client: httpx2.AsyncClient, run_input: RunAgentInput, headers: Fields) -> httpx2.Response:
+        all_headers = httpx2.Headers([*self._headers, *headers])
+        all_headers.update({"Content-Type": "application/json", "Accept": _STREAM, "Accept-Encoding": "identity"})
+        request = client.build_request(
+            "POST", self.url, content=encode(run_input), headers=all_headers, timeout=self._timeout
+        )
         try:
             response = await client.send(request, stream=True, follow_redirects=False)
-        except Exception as error:  # of any of the layers below, alone or in a group
-            raise TransportError(f"{self.url} cannot be reached: {_say(error)}") from error
+        except Exception as error:  # of any of the layers below
+            if not _is_unreachable(error):
+                raise
+            raise TransportError(f"{request.url} cannot be reached: {_say(error)}") from error
         try:
             problem = _problem(response)
             if problem is not None:
@@ -153,9 +183,7 @@ class HttpAgent:
 class HttpRun:
     """A run over HTTP that is not yet begun: an async context manager, to be entered once, that yields a `LiveRun`."""
 
-    def __init__(
-        self, agent: HttpAgent, run_input: object, reducer: Reducer | None, headers: list[tuple[str, str]]
-    ) -> None:
+    def __init__(self, agent: HttpAgent, run_input: object, reducer: Reducer | None, headers: Fields) -> None:
         self._agent = agent
         self._input = run_input
         self._reducer = reducer
@@ -291,8 +319,34 @@ class _Reads:
             self._waited += anyio.current_time() - started
 
 
-def _pairs(headers: Headers | None) -> list[tuple[str, str]]:
-    return list((headers.items() if isinstance(headers, Mapping) else headers) if headers else ())
+def _check_url(url: str, client: httpx2.AsyncClient | None) -> None:
+    """Refuse what is no address; one without scheme and host is completed by the client, if that has a `base_url`."""
+    problem = f"url is {quoted(url)}, but takes an http or https address with a host, such as 'http://127.0.0.1:8000/'"
+    try:
+        address = httpx2.URL(url)
+        if address.is_relative_url and client is not None:
+            address = client.base_url
+        address.raw_host.decode("ascii").encode("idna")  # as it is done to look the host up
+    except (httpx2.InvalidURL, UnicodeError) as error:
+        raise ValueError(f"{problem} ({error})") from None
+    port_fits = address.port is None or 0 < address.port < 65_536
+    if address.scheme not in ("http", "https") or not address.host or not port_fits:
+        raise ValueError(problem)
+
+
+def _fields(headers: Headers | None) -> Fields:
+    fields = header_fields(headers)
+    for name, _ in fields:
+        if name.lower() in _FRAMING:
+            raise ValueError(f"headers: {name.decode()} is not the application's to say, as the agent writes the body")
+    return fields
+
+
+def _is_unreachable(error: Exception) -> bool:
+    """Whether it is a failure of the transport, alone or in a group, and not a mistake that would only be repeated."""
+    if isinstance(error, ExceptionGroup):
+        return all(map(_is_unreachable, error.exceptions))
+    return isinstance(error, _UNREACHABLE)
 
 
 def _say(error: Exception) -> str:

@@ -23,7 +23,8 @@ from typing import Any, TypeAlias
 from agui_core.errors import AGUIError, DecodeError, LimitExceeded
 from agui_core.limits import Limits
 from agui_core.protocol.run import RunAgentInput
-from agui_core.stream.event_stream import EventStream, Receive, Scope, Send, check_ping, respond
+from agui_core.stream.event_stream import EventStream, Receive, Scope, Send, respond
+from agui_core.tools.options import COUNT, SECONDS, check_options
 from agui_core.wire.boundary import upgrade_input
 from agui_core.wire.enforce import judge
 from agui_core.wire.outgoing import document
@@ -35,6 +36,7 @@ __all__ = ["Endpoint", "Handler", "serve"]
 Handler: TypeAlias = Callable[[RunAgentInput], AsyncIterable[object] | Awaitable[AsyncIterable[object]]]
 
 _BODY = 16 * 1024 * 1024
+_OPTIONS = {"ping": SECONDS, "max_body": COUNT}
 _PREFLIGHT_AGE = b"600"
 _logger = logging.getLogger("agui_core.serve")
 
@@ -56,7 +58,7 @@ def serve(
     """
     if not callable(handler):
         raise TypeError(f"a handler is a function of a run input, not a {type(handler).__name__}")
-    check_ping(ping)
+    check_options(_OPTIONS, ping=ping, max_body=max_body)
     return Endpoint(handler, ping, max_body, allow_origins, limits or Limits())
 
 
