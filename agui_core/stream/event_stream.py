@@ -39,6 +39,7 @@ _HEADERS: Fields = [
 ]
 _ENDS = ("RUN_FINISHED", "RUN_ERROR")
 _OPTIONS = {"ping": SECONDS}
+_EXITS = (SystemExit, KeyboardInterrupt, GeneratorExit)
 _PING = b": ping\n\n"
 _logger = logging.getLogger("agui_core.serve")
 
@@ -84,7 +85,7 @@ class EventStream:
         self._headers = [(name.lower(), value) for name, value in header_fields(headers)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        problem: Exception | None = None
+        problem: BaseException | None = None
         async with anyio.create_task_group() as tasks:
             delivery = _Delivery(self._source, self._conformer, self._headers, send)
             tasks.start_soon(_watch, receive, tasks.cancel_scope)
@@ -94,8 +95,9 @@ class EventStream:
                 await delivery.run()
             except _Gone:
                 _logger.debug("the client has gone")
-            except Exception as error:
-                problem = error  # the server's `send` failed; it would leave the task group inside a group
+            except (Exception, *_EXITS) as error:
+                # The server's `send` failed, or the events end the program: a group is not to be made of it.
+                problem = error
             finally:
                 await _close(self._source)
                 tasks.cancel_scope.cancel()

@@ -453,3 +453,12 @@ async def test_a_stream_is_an_async_iterable() -> None:
         EventStream(Watched([]), ping=0)
     with pytest.raises(ValueError, match="seconds above 0"):
         serve(hello, ping=-1)
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
+@pytest.mark.parametrize("events", [(), (STARTED,)])
+async def test_what_ends_the_program_leaves_as_itself(kind: type[BaseException], events: Any) -> None:
+    source = Watched(events, error=kind())
+    with pytest.raises(kind):
+        await exchange(serve(lambda run_input: source), INPUT)
+    assert source.closed
