@@ -62,6 +62,7 @@ _OPTIONS = {
     "connect_timeout": SECONDS,
     "idle_timeout": SECONDS,
     "event_timeout": SECONDS,
+    "limits": Option("Limits, or None", (Limits, NoneType)),
 }
 
 Owned: TypeAlias = tuple[httpx2.Response | httpx2.AsyncClient, ...]
@@ -103,6 +104,7 @@ class HttpAgent:
             connect_timeout=connect_timeout,
             idle_timeout=idle_timeout,
             event_timeout=event_timeout,
+            limits=limits,
         )
         self._client = client
         self.url = url
@@ -114,6 +116,7 @@ class HttpAgent:
         self._peer = None if max_protocol_version is None else Peer.pinned(max_protocol_version)
         self._options: dict[str, Any] = {"middleware": tuple(middleware), "policy": policy, "limits": limits}
         self._limits = limits or Limits()
+        Reducer(**self._options)  # refuses here what the reducers of the runs would refuse
 
     @property
     def url(self) -> str:

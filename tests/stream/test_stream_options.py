@@ -110,6 +110,11 @@ def test_a_client_that_does_not_wait_is_none() -> None:
         refused(TypeError, lambda: HttpAgent(URL, client=client), "client is", "takes an httpx2.AsyncClient")
 
 
+def test_what_the_reducers_of_an_agent_take() -> None:
+    refused(ValueError, lambda: HttpAgent(URL, policy="Lenient"), "policy", "'Lenient'")  # type: ignore[arg-type]
+    refused(TypeError, lambda: HttpAgent(URL, limits=5), "limits is 5", "Limits")  # type: ignore[arg-type]
+
+
 # --- headers -------------------------------------------------------------------------------------------------------
 
 
