@@ -527,3 +527,20 @@ def test_partial_arguments_of_a_copy_are_its_own() -> None:
     twin.apply(CALL[2])
     assert twin.tool_calls["c"].args == {"q": "ab"}
     assert reducer.tool_calls["c"].args == {"q": "a"}
+
+
+@pytest.mark.parametrize("last", [b'{"type":"RAW"', b'{"type":"RAW","event":"\xc3', b"tru"])
+def test_SSE_12_a_last_line_that_was_cut_is_discarded(last: bytes) -> None:
+    reducer = agui.Reducer()
+    reducer.apply_lines(json.dumps(STARTED).encode() + b"\n" + last)
+    reducer.end()
+    assert [warning.rule for warning in reducer.warnings] == ["SSE-12"]
+
+
+@pytest.mark.parametrize("last", [b'{"type":"RAW","event":1}{"type":"RAW","event":2}', b'{"type":"RAW"]', b"12"])
+def test_SSE_8_a_last_line_that_is_broken_is_refused(last: bytes) -> None:
+    reducer = agui.Reducer()
+    reducer.apply_lines(json.dumps(STARTED).encode() + b"\n" + last)
+    with pytest.raises(agui.DecodeError):
+        reducer.end()
+    assert reducer.status == "rejected"

@@ -9,7 +9,6 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from agui_core.cli.source import WrongUse
 
@@ -74,11 +73,10 @@ def run(args: argparse.Namespace) -> int:
         from agui_core.stream.http import HttpAgent
     except ImportError as error:
         raise WrongUse("chat needs httpx2: pip install 'agui_core[http]'") from error
-    if not _is_address(args.url):
-        raise WrongUse(
-            f"{args.url} is no address of an agent, such as http://127.0.0.1:8000/: http or https, and a host"
-        )
-    agent = HttpAgent(args.url, headers=args.header)
+    try:
+        agent = HttpAgent(args.url, headers=args.header)
+    except ValueError as error:
+        raise WrongUse(str(error)) from None
     if args.record is None:
         return _talk(agent, args, ())
     try:
@@ -87,14 +85,6 @@ def run(args: argparse.Namespace) -> int:
         raise WrongUse(f"cannot write {args.record}: {error.strerror or error}") from None
     with file:
         return _talk(agent, args, (Recorder(file),))
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no port, or brackets around what is no address
-        return False
 
 
 def _talk(agent: HttpAgent, args: argparse.Namespace, middleware: Iterable[Any]) -> int:

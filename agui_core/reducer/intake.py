@@ -11,7 +11,6 @@ Nothing is counted per event: content leaves one piece each, which is counted wh
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -29,6 +28,7 @@ from agui_core.reducer.gate import Gate, Step
 from agui_core.reducer.handlers import HANDLERS
 from agui_core.reducer.items import Noted, Open
 from agui_core.reducer.json_patch import Document
+from agui_core.reducer.partial_json import PartialJson
 from agui_core.reducer.views import Run
 from agui_core.warning import ProtocolWarning, WarningLog
 from agui_core.wire import Batch, Decoder, JSONLinesDecoder, SSEDecoder, check_nesting, cut
@@ -206,10 +206,10 @@ class Intake:
         except LimitExceeded as error:
             raise self._reject(error) from None
         for payload in () if last is None else last.payloads():
-            if _is_whole(payload):
-                self.apply(payload)
-            else:
+            if _is_cut(payload):
                 self._log.add("SSE-12", "the last line was cut off; it is discarded", index=self._index)
+            else:
+                self.apply(payload)
         # Whatever comes next is of another source, which may open as any does.
         self._gate.sequence.set_phase("idle")
         if self._status == "running":
@@ -546,15 +546,14 @@ class Intake:
         self._state_changes = True
 
 
-def _is_whole(payload: bytes) -> bool:
-    """Whether a text is one JSON value, as far as its syntax goes."""
-    try:
-        json.loads(payload)
-    except RecursionError:
-        return True
-    except ValueError:
+def _is_cut(payload: bytes) -> bool:
+    """Whether a text is the beginning of a JSON value, and no whole one."""
+    document = PartialJson()
+    document.feed(payload.decode(errors="replace"))
+    if document.error is not None:
         return False
-    return True
+    document.close()
+    return document.error is not None
 
 
 def through(middleware: Iterable[Middleware], events: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
