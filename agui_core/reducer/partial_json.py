@@ -9,9 +9,9 @@ Promises:
 - A whole document gives what `msgspec.json.decode` gives, and what one refuses the other refuses. The error sits at the
   first character that no document could have there; the last good value stays readable.
 
-Costs: each character is looked at a bounded number of times, in bulk; a delta inside a string is encoded once and
-appended, whatever the length of the string. Memory is that of the value. `value` costs nothing, `path` the depth. Only
-a string that the reader still refers to when it grows is copied, because strings never change.
+Costs: each character is looked at a bounded number of times, in bulk; a delta inside a string is searched, encoded
+and appended, whatever the length of the string. Memory is that of the value. `value` costs nothing, `path` the depth.
+Only a string that the reader still refers to when it grows is copied, because strings never change.
 """
 
 from __future__ import annotations
@@ -98,19 +98,21 @@ class PartialJson:
         """Take the next piece of the text. O(its length); whatever is wrong with it shows in `error`."""
         plain = self._plain
         if plain is not None:
-            try:
-                # A backslash (92) is what all that is special in a string is encoded with.
-                if 92 not in encode(text):
-                    slot = self._slot
-                    grown = plain[slot]
-                    plain[slot] = None  # CPython extends a string in place only while nobody else refers to it
-                    grown += text
-                    plain[slot] = grown
+            if "\\" in text:
+                if self._take_escapes(plain, text):
                     return
-            except UnicodeEncodeError:  # half of a surrogate pair
-                pass
-            if "\\" in text and self._take_escapes(plain, text):
-                return
+            else:
+                try:
+                    # A backslash (92) is what all else that is special in a string is encoded with.
+                    if 92 not in encode(text):
+                        slot = self._slot
+                        grown = plain[slot]
+                        plain[slot] = None  # CPython extends a string in place only while nobody else refers to it
+                        grown += text
+                        plain[slot] = grown
+                        return
+                except UnicodeEncodeError:  # half of a surrogate pair
+                    pass
         if self._stack:
             self._scan(text)
         else:
