@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from agui_core.reducer.compact import compact
 from agui_core.reducer.conformer import Conformer, conform
-from agui_core.reducer.intake import Middleware, Policy, Status
 from agui_core.reducer.json_patch import apply_patch
 from agui_core.reducer.partial_json import PartialJson
 from agui_core.reducer.reducer import Reducer, reduce
+from agui_core.reducer.standing import Middleware, Policy, Status
 from agui_core.reducer.typed import ArgumentsError
 from agui_core.reducer.views import Changes, Run, ToolCalls, ToolCallView
 

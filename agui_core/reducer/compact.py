@@ -29,7 +29,7 @@ from agui_core.protocol.messages import AssistantMessage
 from agui_core.reducer.chunks import TRIADS, Family
 from agui_core.reducer.conformer import conform
 from agui_core.reducer.folding import Folding, size_of
-from agui_core.reducer.intake import Middleware, Policy
+from agui_core.reducer.standing import Middleware, Policy
 from agui_core.warning import ProtocolWarning
 
 __all__ = ["compact"]

@@ -13,8 +13,9 @@ from agui_core.errors import AGUIError, DecodeError, LimitExceeded, ProtocolErro
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.reducer.gate import Gate
-from agui_core.reducer.intake import Middleware, Policy, through
+from agui_core.reducer.intake import through
 from agui_core.reducer.items import Noted
+from agui_core.reducer.standing import Middleware, Policy
 from agui_core.warning import ProtocolWarning, WarningLog
 from agui_core.wire import Decoder
 

@@ -8,7 +8,7 @@ event is refused before anything of it was applied. Both expect what the gate ac
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -20,9 +20,7 @@ from agui_core.protocol.run import CancelledOutcome, InterruptOutcome, SuccessOu
 from agui_core.reducer.entries import CallEntry, MessageEntry
 from agui_core.reducer.items import Open
 from agui_core.reducer.reconcile import reconcile
-
-if TYPE_CHECKING:
-    from agui_core.reducer.intake import Intake, Status
+from agui_core.reducer.standing import Standing, Status
 
 __all__ = ["HANDLERS"]
 
@@ -43,7 +41,7 @@ def _new_text(event: Any) -> m.Message:
     return make(id=event.message_id, content="", name=event.name, subagent_run_id=event.subagent_run_id)
 
 
-def _message_start(reducer: Intake, event: Any, item: Open) -> None:
+def _message_start(reducer: Standing, event: Any, item: Open) -> None:
     conversation = reducer._conversation
     entry = conversation.index.get(event.message_id)
     if entry is None:
@@ -58,7 +56,7 @@ def _message_start(reducer: Intake, event: Any, item: Open) -> None:
     reducer._heat(item)
 
 
-def _note_reopened(reducer: Intake, event: Any, entry: MessageEntry) -> None:
+def _note_reopened(reducer: Standing, event: Any, entry: MessageEntry) -> None:
     """OPEN-5, TEXT-3: the established role and name stand."""
     role = "reasoning" if isinstance(event, e.ReasoningMessageStartEvent) else event.role
     if role is UNSET:
@@ -70,7 +68,7 @@ def _note_reopened(reducer: Intake, event: Any, entry: MessageEntry) -> None:
         reducer._warn("TEXT-3", event, f"message {quoted(entry.id)} keeps its name")
 
 
-def _message_content(reducer: Intake, event: Any, item: Open) -> None:
+def _message_content(reducer: Standing, event: Any, item: Open) -> None:
     entry = item.entry or _recreate_message(reducer, event, item)
     if entry.document is None:
         entry.pieces.append(event.delta)
@@ -80,13 +78,13 @@ def _message_content(reducer: Intake, event: Any, item: Open) -> None:
     reducer._heat(item)
 
 
-def _message_end(reducer: Intake, event: Any, item: Open) -> None:
+def _message_end(reducer: Standing, event: Any, item: Open) -> None:
     reducer._cool(item)
     if item.entry is not None and item.entry.document is None:
         _merge(reducer, event, item.entry)
 
 
-def _merge(reducer: Intake, event: Any, entry: MessageEntry) -> None:
+def _merge(reducer: Standing, event: Any, entry: MessageEntry) -> None:
     """What start, content and end of a message have in common: META-3, and that an activity takes nothing (OPEN-5)."""
     if entry.document is not None:
         reducer._warn(
@@ -97,7 +95,7 @@ def _merge(reducer: Intake, event: Any, entry: MessageEntry) -> None:
         reducer._conversation.touch(entry)
 
 
-def _recreate_message(reducer: Intake, event: Any, item: Open) -> MessageEntry:
+def _recreate_message(reducer: Standing, event: Any, item: Open) -> MessageEntry:
     reducer._warn(
         "OPEN-6", event, f"message {quoted(item.id)} was dropped by a snapshot while it was open; it is made again"
     )
@@ -108,7 +106,7 @@ def _recreate_message(reducer: Intake, event: Any, item: Open) -> MessageEntry:
 # --- tool calls ---------------------------------------------------------------------------------------------------
 
 
-def _call_start(reducer: Intake, event: e.ToolCallStartEvent, item: Open) -> None:
+def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: Open) -> None:
     conversation = reducer._conversation
     call = conversation.calls.get(event.tool_call_id)
     if call is None:
@@ -132,14 +130,14 @@ def _call_start(reducer: Intake, event: e.ToolCallStartEvent, item: Open) -> Non
     reducer._heat(item)
 
 
-def _make_call(reducer: Intake, event: e.ToolCallStartEvent) -> CallEntry:
+def _make_call(reducer: Standing, event: e.ToolCallStartEvent) -> CallEntry:
     holder = _call_holder(reducer, event)
     call = CallEntry(event.tool_call_id, "", UNSET, holder, len(holder.calls or ()), event.tool_call_name)
     reducer._conversation.add_call(call)
     return call
 
 
-def _call_holder(reducer: Intake, event: e.ToolCallStartEvent) -> MessageEntry:
+def _call_holder(reducer: Standing, event: e.ToolCallStartEvent) -> MessageEntry:
     """TOOL-2, OPEN-4: the assistant message for a new call, minted if need be."""
     conversation = reducer._conversation
     id = event.parent_message_id or event.tool_call_id
@@ -161,7 +159,7 @@ def _call_holder(reducer: Intake, event: e.ToolCallStartEvent) -> MessageEntry:
     return conversation.append(m.AssistantMessage(id=id, subagent_run_id=event.subagent_run_id))
 
 
-def _call_args(reducer: Intake, event: e.ToolCallArgsEvent, item: Open) -> None:
+def _call_args(reducer: Standing, event: e.ToolCallArgsEvent, item: Open) -> None:
     call = item.entry
     if call is None:
         reducer._warn(
@@ -179,7 +177,7 @@ def _call_args(reducer: Intake, event: e.ToolCallArgsEvent, item: Open) -> None:
     reducer._heat(item)
 
 
-def _call_end(reducer: Intake, event: e.ToolCallEndEvent, item: Open) -> None:
+def _call_end(reducer: Standing, event: e.ToolCallEndEvent, item: Open) -> None:
     reducer._cool(item)
     call = item.entry
     if call is not None:
@@ -190,7 +188,7 @@ def _call_end(reducer: Intake, event: e.ToolCallEndEvent, item: Open) -> None:
         reducer._conversation.touch(call)
 
 
-def _call_result(reducer: Intake, event: e.ToolCallResultEvent, item: None) -> None:
+def _call_result(reducer: Standing, event: e.ToolCallResultEvent, item: None) -> None:
     if event.tool_call_id in reducer._conversation.results:
         reducer._warn("OPEN-12", event, f"tool call {quoted(event.tool_call_id)} has a result already; both are kept")
     held = reducer._conversation.index.get(event.message_id)
@@ -210,7 +208,7 @@ def _call_result(reducer: Intake, event: e.ToolCallResultEvent, item: None) -> N
     )
 
 
-def _encrypted_value(reducer: Intake, event: e.ReasoningEncryptedValueEvent, item: None) -> None:
+def _encrypted_value(reducer: Standing, event: e.ReasoningEncryptedValueEvent, item: None) -> None:
     conversation = reducer._conversation
     if event.subtype == "tool-call":
         call = conversation.calls.get(event.entity_id)
@@ -232,11 +230,11 @@ def _encrypted_value(reducer: Intake, event: e.ReasoningEncryptedValueEvent, ite
 # --- state, snapshots, activities ---------------------------------------------------------------------------------
 
 
-def _prepare_state_snapshot(reducer: Intake, event: e.StateSnapshotEvent) -> None:
+def _prepare_state_snapshot(reducer: Standing, event: e.StateSnapshotEvent) -> None:
     reducer._state.replace(event.snapshot)
 
 
-def _prepare_state_delta(reducer: Intake, event: e.StateDeltaEvent) -> None:
+def _prepare_state_delta(reducer: Standing, event: e.StateDeltaEvent) -> None:
     reducer._prepared = None
     try:
         reducer._state.apply(event.delta)
@@ -248,11 +246,11 @@ def _reason(error: PatchError) -> str:
     return str(error).removesuffix(" [PATCH-5]")
 
 
-def _state_snapshot(reducer: Intake, event: e.StateSnapshotEvent, item: None) -> None:
+def _state_snapshot(reducer: Standing, event: e.StateSnapshotEvent, item: None) -> None:
     reducer._state_changed()
 
 
-def _state_delta(reducer: Intake, event: e.StateDeltaEvent, item: None) -> None:
+def _state_delta(reducer: Standing, event: e.StateDeltaEvent, item: None) -> None:
     error = reducer._prepared
     if isinstance(error, PatchError):
         reducer._warn("PATCH-5", event, f"the state patch does not apply and is skipped: {_reason(error)}")
@@ -260,7 +258,7 @@ def _state_delta(reducer: Intake, event: e.StateDeltaEvent, item: None) -> None:
         reducer._state_changed()
 
 
-def _prepare_messages_snapshot(reducer: Intake, event: e.MessagesSnapshotEvent) -> None:
+def _prepare_messages_snapshot(reducer: Standing, event: e.MessagesSnapshotEvent) -> None:
     reducer._settle()
     entries, warnings = reconcile(reducer._conversation, event.messages, lenient=reducer._gate.lenient)
     limits = reducer._limits
@@ -274,7 +272,7 @@ def _prepare_messages_snapshot(reducer: Intake, event: e.MessagesSnapshotEvent) 
     reducer._prepared = (entries, warnings)
 
 
-def _messages_snapshot(reducer: Intake, event: e.MessagesSnapshotEvent, item: None) -> None:
+def _messages_snapshot(reducer: Standing, event: e.MessagesSnapshotEvent, item: None) -> None:
     entries, warnings = reducer._prepared
     for rule, message in warnings:
         reducer._warn(rule, event, message)
@@ -315,7 +313,7 @@ def _remember(item: Open) -> None:
         item.start = replace(start, subagent_run_id=entry.base.subagent_run_id)
 
 
-def _prepare_activity_snapshot(reducer: Intake, event: e.ActivitySnapshotEvent) -> None:
+def _prepare_activity_snapshot(reducer: Standing, event: e.ActivitySnapshotEvent) -> None:
     entry = reducer._conversation.index.get(event.message_id)
     if entry is None:
         _one_more_message(reducer, event)
@@ -331,7 +329,7 @@ def _prepare_activity_snapshot(reducer: Intake, event: e.ActivitySnapshotEvent) 
         entry.document.replace(event.content)
 
 
-def _activity_snapshot(reducer: Intake, event: e.ActivitySnapshotEvent, item: None) -> None:
+def _activity_snapshot(reducer: Standing, event: e.ActivitySnapshotEvent, item: None) -> None:
     conversation = reducer._conversation
     entry = conversation.index.get(event.message_id)
     if entry is None:
@@ -350,7 +348,7 @@ def _activity_snapshot(reducer: Intake, event: e.ActivitySnapshotEvent, item: No
         conversation.touch(entry)
 
 
-def _prepare_activity_delta(reducer: Intake, event: e.ActivityDeltaEvent) -> None:
+def _prepare_activity_delta(reducer: Standing, event: e.ActivityDeltaEvent) -> None:
     reducer._prepared = None
     entry = reducer._conversation.index.get(event.message_id)
     if entry is not None and entry.document is not None:
@@ -360,7 +358,7 @@ def _prepare_activity_delta(reducer: Intake, event: e.ActivityDeltaEvent) -> Non
             reducer._prepared = error
 
 
-def _activity_delta(reducer: Intake, event: e.ActivityDeltaEvent, item: None) -> None:
+def _activity_delta(reducer: Standing, event: e.ActivityDeltaEvent, item: None) -> None:
     conversation = reducer._conversation
     entry = conversation.index.get(event.message_id)
     if entry is None or entry.document is None:
@@ -387,7 +385,7 @@ def _activity_delta(reducer: Intake, event: e.ActivityDeltaEvent, item: None) ->
 # --- runs ---------------------------------------------------------------------------------------------------------
 
 
-def _prepare_run_started(reducer: Intake, event: e.RunStartedEvent) -> None:
+def _prepare_run_started(reducer: Standing, event: e.RunStartedEvent) -> None:
     if event.input is not UNSET:
         _bound(event, "messages", reducer._conversation.count + len(event.input.messages), reducer._limits.messages)
         reducer._prepared = [MessageEntry.of(message, reducer._limits) for message in event.input.messages]
@@ -397,7 +395,7 @@ def _prepare_run_started(reducer: Intake, event: e.RunStartedEvent) -> None:
             _bound_text(reducer, event, entry)
 
 
-def _run_started(reducer: Intake, event: e.RunStartedEvent, item: None) -> None:
+def _run_started(reducer: Standing, event: e.RunStartedEvent, item: None) -> None:
     reducer._chill()
     reducer._begin(event)
     if event.input is not UNSET:
@@ -408,7 +406,7 @@ def _run_started(reducer: Intake, event: e.RunStartedEvent, item: None) -> None:
                 reducer._conversation.append_entry(entry)
 
 
-def _run_finished(reducer: Intake, event: e.RunFinishedEvent, item: None) -> None:
+def _run_finished(reducer: Standing, event: e.RunFinishedEvent, item: None) -> None:
     outcome = event.outcome
     changes: dict[str, Any] = {"result": event.result, "usage": () if event.usage is UNSET else event.usage}
     status: Status = "finished"
@@ -423,7 +421,7 @@ def _run_finished(reducer: Intake, event: e.RunFinishedEvent, item: None) -> Non
     reducer._end_run(status, changes)
 
 
-def _run_error(reducer: Intake, event: e.RunErrorEvent, item: None) -> None:
+def _run_error(reducer: Standing, event: e.RunErrorEvent, item: None) -> None:
     changes: dict[str, Any] = {"error": event, "interrupts": ()}
     if event.usage is not UNSET:
         changes["usage"] = event.usage
@@ -444,7 +442,7 @@ def _bound(event: e.Event, name: str, wanted: int, limit: int) -> None:
         )
 
 
-def _bound_text(reducer: Intake, event: e.Event, entry: MessageEntry, *, sum_too: bool = True) -> None:
+def _bound_text(reducer: Standing, event: e.Event, entry: MessageEntry, *, sum_too: bool = True) -> None:
     characters = entry.characters
     longest = max(
         [characters if not entry.calls else len(entry.text or ""), *(len(c.text or "") for c in entry.calls or ())]
@@ -454,17 +452,17 @@ def _bound_text(reducer: Intake, event: e.Event, entry: MessageEntry, *, sum_too
         _bound(event, "characters", reducer._characters_with(characters), reducer._limits.characters)
 
 
-def _one_more_message(reducer: Intake, event: e.Event) -> None:
+def _one_more_message(reducer: Standing, event: e.Event) -> None:
     if reducer._conversation.count >= reducer._limits.messages:
         _bound(event, "messages", reducer._conversation.count + 1, reducer._limits.messages)
 
 
-def _prepare_message(reducer: Intake, event: Any) -> None:
+def _prepare_message(reducer: Standing, event: Any) -> None:
     if event.message_id not in reducer._conversation.index:
         _one_more_message(reducer, event)
 
 
-def _prepare_call(reducer: Intake, event: e.ToolCallStartEvent) -> None:
+def _prepare_call(reducer: Standing, event: e.ToolCallStartEvent) -> None:
     conversation, limits = reducer._conversation, reducer._limits
     if event.tool_call_id in conversation.calls:
         return
@@ -477,14 +475,14 @@ def _prepare_call(reducer: Intake, event: e.ToolCallStartEvent) -> None:
         _bound(event, "tool_calls_per_message", len(holder.calls or ()) + 1, limits.tool_calls_per_message)
 
 
-def _prepare_result(reducer: Intake, event: e.ToolCallResultEvent) -> None:
+def _prepare_result(reducer: Standing, event: e.ToolCallResultEvent) -> None:
     _one_more_message(reducer, event)
     if reducer._careful and isinstance(event.content, str):
         _bound(event, "item_characters", len(event.content), reducer._limits.item_characters)
         _bound(event, "characters", reducer._characters_with(len(event.content)), reducer._limits.characters)
 
 
-def _prepare_content(reducer: Intake, event: Any) -> None:
+def _prepare_content(reducer: Standing, event: Any) -> None:
     """Count exactly, but only when the room that was granted is used up."""
     if reducer._careful:
         reducer._settle()
@@ -499,8 +497,8 @@ def _prepare_content(reducer: Intake, event: Any) -> None:
         _bound(event, "characters", reducer._characters_with(len(event.delta)), reducer._limits.characters)
 
 
-Prepare: TypeAlias = Callable[["Intake", Any], None]
-Apply: TypeAlias = Callable[["Intake", Any, Any], None]
+Prepare: TypeAlias = Callable[[Standing, Any], None]
+Apply: TypeAlias = Callable[[Standing, Any, Any], None]
 
 # What is not listed (steps, spans, subagents, RAW, CUSTOM) changes neither messages nor state.
 _HANDLERS: dict[Any, tuple[Prepare | None, Apply]] = {

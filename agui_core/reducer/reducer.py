@@ -20,8 +20,9 @@ from agui_core.protocol.messages import Message, ToolMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import checkpoint
 from agui_core.reducer.entries import CallEntry, Entry
-from agui_core.reducer.intake import Intake, Middleware, Policy, Status
+from agui_core.reducer.intake import Intake
 from agui_core.reducer.items import Noted
+from agui_core.reducer.standing import Middleware, Policy, Status
 from agui_core.reducer.views import Changes, Run, ToolCalls
 from agui_core.warning import ProtocolWarning
 

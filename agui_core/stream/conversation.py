@@ -29,7 +29,7 @@ from agui_core.protocol.content import ContentPart
 from agui_core.protocol.messages import Message, UserMessage
 from agui_core.protocol.run import Context, ResumeEntry
 from agui_core.reducer import Reducer, Run
-from agui_core.reducer.intake import Status
+from agui_core.reducer.standing import Status
 from agui_core.stream.readers import check_interval
 from agui_core.stream.rounds import Agent, OnInterrupt, Rounds
 from agui_core.stream.turn import News, Turn, Updates
@@ -37,6 +37,7 @@ from agui_core.stream.usage import Usage
 from agui_core.tools.answers import outcome_of_result
 from agui_core.tools.approval import Confirm
 from agui_core.tools.calls import Calls
+from agui_core.tools.options import COUNT, check_options
 from agui_core.tools.resume import Answers
 from agui_core.tools.states import Waiting as Waits
 from agui_core.tools.toolset import Toolset
@@ -49,6 +50,7 @@ __all__ = ["Conversation"]
 Content: TypeAlias = str | Iterable[ContentPart | Mapping[str, Any]] | UserMessage | Mapping[str, Any]
 
 _FORMAT = 1
+_OPTIONS = {"max_rounds": COUNT}
 
 
 class _Saved(msgspec.Struct):
@@ -100,8 +102,7 @@ class Conversation:
         interval: float = 1 / 30,
     ) -> None:
         check_interval(interval)
-        if max_rounds < 1:
-            raise ValueError(f"max_rounds is {max_rounds}, but a turn takes at least one run")
+        check_options(_OPTIONS, max_rounds=max_rounds)
         if calls is None:
             calls = Calls(Reducer() if reducer is None else reducer, Toolset() if toolset is None else toolset)
         elif toolset is not None or reducer is not None:

@@ -19,7 +19,7 @@ from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.protocol.events import RunErrorEvent
 from agui_core.reducer import Conformer
-from agui_core.reducer.intake import Policy
+from agui_core.reducer.standing import Policy
 from agui_core.stream.headers import Fields, Headers, header_fields
 from agui_core.stream.source import Source, is_foreign_cancellation
 from agui_core.tools.options import SECONDS, check_options

@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
-from agui_core.reducer.intake import Middleware, Policy, Status
+from agui_core.reducer.standing import Middleware, Policy, Status
 from agui_core.stream.feed import Feed
 from agui_core.stream.intake import open_reducer
 from agui_core.stream.readers import EveryEvent, Paced, check_interval

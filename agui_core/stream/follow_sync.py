@@ -13,7 +13,7 @@ from types import TracebackType
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
-from agui_core.reducer.intake import Middleware, Policy, Status
+from agui_core.reducer.standing import Middleware, Policy, Status
 from agui_core.stream.intake import WIRE, Intake, open_reducer
 from agui_core.stream.update import Mark, Update
 from agui_core.warning import ProtocolWarning

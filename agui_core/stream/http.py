@@ -27,7 +27,7 @@ from agui_core.errors import TransportError, quoted
 from agui_core.limits import Limits
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import Reducer
-from agui_core.reducer.intake import Middleware, Policy
+from agui_core.reducer.standing import Middleware, Policy
 from agui_core.stream.follow import LiveRun
 from agui_core.stream.headers import Fields, Headers, header_fields
 from agui_core.stream.source import CLOSING, Source

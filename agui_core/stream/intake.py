@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
-from agui_core.reducer.intake import Middleware, Policy
+from agui_core.reducer.standing import Middleware, Policy
 from agui_core.stream.whole import OpenLine
 from agui_core.wire.reading import Bytes
 

@@ -13,7 +13,9 @@ from anyio.lowlevel import checkpoint
 
 from agui_core.stream.feed import Feed
 from agui_core.stream.update import Mark, Update
+from agui_core.tools.options import Option, check_options
 
+_OPTIONS = {"interval": Option("a number of seconds, 0 or more", (int, float), lambda seconds: seconds >= 0)}
 _NO_STEPS: Iterator[None] = iter(())
 
 __all__ = ["EveryEvent", "Paced", "check_interval"]
@@ -21,8 +23,7 @@ __all__ = ["EveryEvent", "Paced", "check_interval"]
 
 def check_interval(interval: float) -> None:
     """Refuse what is no number of seconds."""
-    if not interval >= 0:
-        raise ValueError(f"interval is a number of seconds, at least 0, not {interval!r}")
+    check_options(_OPTIONS, interval=interval)
 
 
 class EveryEvent:

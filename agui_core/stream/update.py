@@ -8,7 +8,7 @@ import msgspec
 
 from agui_core.protocol.messages import Message
 from agui_core.reducer import Changes, Reducer, Run
-from agui_core.reducer.intake import Status
+from agui_core.reducer.standing import Status
 
 __all__ = ["Mark", "Update"]
 

@@ -1,4 +1,4 @@
-"""What an application says wrongly is refused where it says it: `HttpAgent`, `EventStream` and `serve`."""
+"""What an application says wrongly is refused where it says it: by agents, conversations, streams and servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from asgi import exchange
 from watched import FINISHED, STARTED, Watched
 
-from agui_core.stream import EventStream, HttpAgent, serve
+from agui_core.stream import Conversation, EventStream, HttpAgent, serve
 
 httpx2 = pytest.importorskip("httpx2")
 
@@ -189,3 +189,14 @@ def test_max_body() -> None:
 @pytest.mark.parametrize("policy", ["Lenient", "", 3, ["strict"]])
 def test_the_policy_of_a_stream(policy: Any) -> None:
     refused(ValueError, lambda: EventStream(Watched([]), policy=policy), "policy", repr(policy))
+
+
+# --- Conversation --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("option", "wanted"), [("max_rounds", "whole number"), ("interval", "seconds")])
+def test_options_of_a_conversation(option: str, wanted: str) -> None:
+    agent = HttpAgent(URL)
+    for value in NO_NUMBERS:
+        refused(TypeError, lambda value=value: Conversation(agent, **{option: value}), option, repr(value), wanted)
+    refused(ValueError, lambda: Conversation(agent, **{option: -1}), option, "-1", wanted)
