@@ -156,6 +156,7 @@ class Counters(Struct, frozen=True, array_like=True):
     other: int
     since: int
     careful: bool
+    quiet_from: Natural = 0
 
 
 class Refusal(Struct, frozen=True, array_like=True):

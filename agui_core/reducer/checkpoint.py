@@ -89,6 +89,7 @@ def make(reducer: Reducer, extra: bytes, since: int | None) -> bytes:
     if reducer._skew:
         raise AGUIError("no checkpoint can be made from on_event, in the middle of an event; make it behind `apply`")
     version = reducer.version
+    reducer._note_speech()
     before = None
     if since is not None:
         before = reducer._marks.pop(since, None)

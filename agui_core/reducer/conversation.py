@@ -49,6 +49,7 @@ class Conversation:
         "restated",
         "results",
         "serials",
+        "spoken",
         "touched",
     )
 
@@ -67,6 +68,8 @@ class Conversation:
         self.largest = 0
         self.pieces = 0
         """Pieces of text that were folded, ever."""
+        self.spoken = 0
+        """Characters that came for messages, and not for arguments, as of the last settling."""
         # What changed since the last folding; what was folded since the last settling; and what changed before that, in
         # order, where only the last time counts.
         self.touched: list[Entry] = []
@@ -261,7 +264,10 @@ class Conversation:
         for entry in self._unstamped:
             if entry.text is not None:
                 length = len(entry.text)
-                self.characters += length - entry.counted
+                grown = length - entry.counted
+                self.characters += grown
+                if type(entry) is MessageEntry:
+                    self.spoken += grown
                 entry.counted = length
                 if length > self.largest:
                     self.largest = length

@@ -108,10 +108,19 @@ def _recreate_message(reducer: Standing, event: Any, item: Open) -> MessageEntry
 
 def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: Open) -> None:
     conversation = reducer._conversation
+    conversation.settle(reducer._upcoming)
+    reducer._note_speech()
     call = conversation.calls.get(event.tool_call_id)
     if call is None:
         call = _make_call(reducer, event)
     else:
+        if _is_reused(reducer, event.tool_call_id):
+            reducer._warn(
+                "EVT-7",
+                event,
+                f"tool call {quoted(call.id)} was answered in an earlier run: its texts are joined, and it is not run;"
+                " give each call an id of its own",
+            )
         call.complete = False
         if event.tool_call_name not in (call.name, ""):
             reducer._warn(
@@ -128,6 +137,12 @@ def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: Open) -> N
     if event.metadata is not UNSET:
         call.merge_metadata(event.metadata)
     reducer._heat(item)
+
+
+def _is_reused(reducer: Standing, id: str) -> bool:
+    """EVT-7: whether a call of the run has the id of one that was answered before the run began."""
+    result = reducer._conversation.results.get(id)
+    return result is not None and 0 <= result.added <= reducer._begun and id not in reducer._gate.sequence.answered
 
 
 def _make_call(reducer: Standing, event: e.ToolCallStartEvent) -> CallEntry:
@@ -197,6 +212,7 @@ def _call_result(reducer: Standing, event: e.ToolCallResultEvent, item: None) ->
             "EVT-7", event, f"its messageId {quoted(held.id)} is that of a {held.role} message; both are kept"
         )
     reducer._run_changes = True
+    reducer._said_something()
     reducer._conversation.place_result(
         m.ToolMessage(
             id=event.message_id,
@@ -292,6 +308,20 @@ def _messages_snapshot(reducer: Standing, event: e.MessagesSnapshotEvent, item: 
         if open_item.entry is not None:
             open_item.entry.complete = False
             reducer._heat(open_item)
+    _find_quiet(reducer)
+
+
+def _find_quiet(reducer: Standing) -> None:
+    """After a snapshot: the calls that still stand behind all that was said."""
+    last: set[str] = set()
+    for entry in reversed([*reducer._conversation.entries()]):
+        last.update([call.id for call in entry.calls or ()])
+        if entry.role == "tool" or (entry.role in ("assistant", "reasoning") and entry.text):
+            break
+    started = list(reducer._gate.sequence.started_calls)
+    while len(started) > reducer._quiet_from and started[-1] in last:
+        started.pop()
+    reducer._quiet_from = len(started)
 
 
 def _remember(item: Open) -> None:
@@ -408,7 +438,15 @@ def _run_started(reducer: Standing, event: e.RunStartedEvent, item: None) -> Non
 
 def _run_finished(reducer: Standing, event: e.RunFinishedEvent, item: None) -> None:
     outcome = event.outcome
-    changes: dict[str, Any] = {"result": event.result, "usage": () if event.usage is UNSET else event.usage}
+    reducer._conversation.settle(reducer._upcoming)
+    reducer._note_speech()
+    calls = list(reducer._gate.sequence.started_calls)
+    changes: dict[str, Any] = {
+        "result": event.result,
+        "usage": () if event.usage is UNSET else event.usage,
+        "last_calls": tuple(calls[reducer._quiet_from :]),
+        "reused_calls": tuple([id for id in calls if _is_reused(reducer, id)]),
+    }
     status: Status = "finished"
     if isinstance(outcome, InterruptOutcome):
         status = "interrupted"
@@ -416,7 +454,7 @@ def _run_finished(reducer: Standing, event: e.RunFinishedEvent, item: None) -> N
     elif isinstance(outcome, CancelledOutcome):
         status = "cancelled"
     elif isinstance(outcome, SuccessOutcome) and outcome.pending_tool_call_ids:
-        reducer._named_pending = outcome.pending_tool_call_ids
+        reducer._named_pending = changes["named_calls"] = outcome.pending_tool_call_ids
     reducer._chill()
     reducer._end_run(status, changes)
 

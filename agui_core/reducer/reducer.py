@@ -92,6 +92,11 @@ class Reducer(Intake):
         return "lenient" if self._gate.lenient else "strict"
 
     @property
+    def limits(self) -> Limits:
+        """The limits chosen when the reducer was made."""
+        return self._limits
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """All messages, frozen. An unchanged message keeps its identity between reads."""
         return self._conversation.messages()

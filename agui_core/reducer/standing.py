@@ -98,6 +98,9 @@ class Standing:
         self._pending_seen: object = None
         """What the run's pending calls were last worked out from."""
         self._answered: set[str] = set()
+        # How many calls of the run came before its latest text or result, and what had been said by then.
+        self._quiet_from = 0
+        self._spoken = 0
         self._others = 0
         self._skew = 0
         self._changes = 0
@@ -264,8 +267,21 @@ class Standing:
     def _warn(self, rule: str, event: e.Event, message: str) -> None:
         self._log.add(rule, message, index=self._index - self._skew, type=event.type)
 
+    def _note_speech(self) -> None:
+        """Whether the run has said something since its latest call. The conversation is settled."""
+        spoken = self._conversation.spoken
+        if spoken != self._spoken:
+            self._said_something()
+
+    def _said_something(self) -> None:
+        """No call so far is what the run ends with."""
+        self._spoken = self._conversation.spoken
+        self._quiet_from = len(self._gate.sequence.started_calls)
+
     def _begin(self, event: e.RunStartedEvent) -> None:
         self._status = "running"
+        self._conversation.settle(self._upcoming)
+        self._said_something()
         version = event.protocol_version
         self._run = Run(
             thread_id=event.thread_id, run_id=event.run_id, protocol_version=None if version is UNSET else version

@@ -43,6 +43,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     calls_without_result: tuple[str, ...] = ()
     """Ids of the calls that the run made and gave no result for, in order (FT-2): whatever it named as pending at its
     end (FT-3), and whoever answered since."""
+    named_calls: tuple[str, ...] = ()
+    """Ids that the run itself named as pending at its end (FT-3)."""
+    last_calls: tuple[str, ...] = ()
+    """Ids of the calls after which the run brought no text, no reasoning and no result, in order; known at its end."""
+    reused_calls: tuple[str, ...] = ()
+    """Ids of the calls that the run began though they were answered before it (EVT-7); known at its end."""
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):

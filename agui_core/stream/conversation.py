@@ -23,7 +23,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from agui_core.errors import ApprovalError, DecodeError, ProtocolError, Waiting
+from agui_core.errors import DecodeError, ProtocolError, Waiting
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.content import ContentPart
 from agui_core.protocol.messages import Message, UserMessage
@@ -34,8 +34,7 @@ from agui_core.stream.readers import check_interval
 from agui_core.stream.rounds import Agent, OnInterrupt, Rounds
 from agui_core.stream.turn import News, Turn, Updates
 from agui_core.stream.usage import Usage
-from agui_core.tools.answers import outcome_of_result
-from agui_core.tools.approval import Confirm
+from agui_core.tools.approval import ApprovalRequest, Confirm
 from agui_core.tools.calls import Calls
 from agui_core.tools.options import COUNT, check_options
 from agui_core.tools.resume import Answers
@@ -242,16 +241,29 @@ class Conversation:
 
     # --- answers by hand ------------------------------------------------------------------------------------------
 
-    def approve(self, id: str, edited_args: dict[str, Any] | None = None, reason: str | None = None) -> Turn | None:
+    def request(self, id: str) -> ApprovalRequest:
+        """What a person is asked about a call (`Calls.request`)."""
+        return self.calls.request(id)
+
+    def approve(
+        self,
+        about: ApprovalRequest | str,
+        edited_args: dict[str, Any] | None = None,
+        reason: str | None = None,
+        *,
+        digest: str | None = None,
+    ) -> Turn | None:
         """A person lets a call run (`Calls.approve`). Gives the turn that this starts: none when one is going on (which
         takes it up), others wait, or the conversation was stopped.
         """
-        self.calls.approve(id, edited_args, reason)
+        self.calls.approve(about, edited_args, reason, digest=digest)
         return self._decided()
 
-    def deny(self, id: str, reason: str | None = None) -> Turn | None:
+    def deny(
+        self, about: ApprovalRequest | str, reason: str | None = None, *, digest: str | None = None
+    ) -> Turn | None:
         """A person does not let a call run (`Calls.deny`). Gives a turn as `approve` does."""
-        self.calls.deny(id, reason)
+        self.calls.deny(about, reason, digest=digest)
         return self._decided()
 
     def resume(self, answers: Answers) -> Turn | None:
@@ -259,15 +271,14 @@ class Conversation:
         self.calls.resume(answers)
         return self._decided()
 
-    def set_output(self, id: str, output: Any, *, error: str | None = None) -> Turn | None:
+    def set_output(self, id: str, output: Any, *, error: str | None = None, proceed: bool = False) -> Turn | None:
         """Answer a call by hand (`Calls.set_output`), also one of a run that was stopped meanwhile. Gives a turn as
-        `approve` does.
+        `approve` does; for a call of the agent's own only when it was the last of that run that waits, or with
+        `proceed`.
         """
-        if self.stopped and self.status == "truncated" and id in self.run.calls_without_result:
-            self._set_late(id, output, error)
-        else:
-            self.calls.set_output(id, output, error=error)
-        return self._decided()
+        agents = not proceed and id in self.waiting().agent
+        self.calls.set_output(id, output, error=error, stopped=self.stopped)
+        return None if agents and self.waiting().agent else self._decided()
 
     # --- the block ------------------------------------------------------------------------------------------------
 
@@ -424,17 +435,6 @@ class Conversation:
             return None
         approved = any(self.calls.state(id) == "approval-responded" for id in self.waiting().application)
         return self._start(self.reducer.version) if approved or (rounds.is_free and rounds.is_due) else None
-
-    def _set_late(self, id: str, output: Any, error: str | None) -> None:
-        """An answer to a call of a stopped run: nobody else would record it (FT-7)."""
-        call = self.reducer.tool_calls[id]
-        if call.result is not None or not call.complete:
-            why = "is answered already" if call.result else "was cut off, so nobody can have run it"
-            raise ApprovalError(f"tool call {id!r} {why}; the answer was refused")
-        outcome = outcome_of_result(call.name, output)
-        if error is not None:
-            outcome = msgspec.structs.replace(outcome, kind="error", error=error or "failed")
-        self._rounds.add_answer(id, outcome)
 
 
 def _kinds(*ids: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:

@@ -25,7 +25,7 @@ from agui_core.stream.usage import Usage
 from agui_core.tools.answers import Outcome
 from agui_core.tools.approval import Confirm, Verdict
 from agui_core.tools.calls import Calls
-from agui_core.tools.resume import APPROVAL, entry_of, expired
+from agui_core.tools.resume import APPROVAL, entry_of, expired, listed
 from agui_core.warning import ProtocolWarning, WarningLog
 from agui_core.wire import validate
 
@@ -137,6 +137,7 @@ class Rounds:
         """Run after run. `forced`: the first one is sent whatever was answered before."""
         asked: object = None
         runs = 0
+        went_on = False  # for nothing but calls of tools that nobody has
         while True:
             if not forced:
                 if self.reducer.status in _BROKEN and not self.calls.interrupts:
@@ -147,8 +148,10 @@ class Rounds:
                     if self.decisions != decisions:
                         continue
                     return "waiting"
-                if not self.is_due:
-                    return "done"
+                unknown = self.calls.unknown
+                if not self.is_due and not (unknown and not went_on):
+                    return self._idle()
+                went_on = went_on or bool(unknown)
                 asking = self._asked()
                 if asking == asked:
                     return "repeated"
@@ -161,6 +164,16 @@ class Rounds:
             await self._exchange()
             if self.reducer.status in _BROKEN:
                 return "broken"
+
+    def _idle(self) -> Ending:
+        """Nothing can be sent: the user goes on, unless calls of the agent's own wait for somebody."""
+        waiting = self.calls.waiting().agent
+        if not waiting:
+            return "done"
+        self.log.add(
+            "FT-2", f"tool calls {listed(list(waiting))} are the agent's own and wait; set_output answers them"
+        )
+        return "waiting"
 
     # --- a run ----------------------------------------------------------------------------------------------------
 

@@ -26,11 +26,12 @@ from anyio.lowlevel import checkpoint
 from anyio.to_thread import run_sync
 
 from agui_core.errors import AGUIError
-from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt
 from agui_core.tools.answers import Outcome, cancelled, outcome_of_error, outcome_of_result, timed_out
 from agui_core.tools.approval import ApprovalRequest, Confirm, Plan, Verdict
 from agui_core.tools.context import ToolContext
+from agui_core.tools.deciding import decide, decide_interrupt
+from agui_core.tools.deciding import request as request_for
 from agui_core.tools.ledger import Ledger
 from agui_core.tools.resume import APPROVAL, expired
 from agui_core.tools.slots import Slots, ThreadedCall
@@ -124,12 +125,11 @@ class Answering:
 
     def _questions(self, left: Iterable[str], asking: set[str]) -> list[Question]:
         """What to ask a person: calls that need approval, and interrupts that ask for one, in call order."""
-        decided = self._ledger.memory.entries
         naming: dict[str, list[Interrupt]] = {}
-        for interrupt in self._ledger.page.interrupts:
+        for interrupt in self._ledger.undecided:
             id = interrupt.tool_call_id
             about_a_call = interrupt.reason == APPROVAL or isinstance(id, str)
-            if about_a_call and interrupt.id not in decided and not expired(interrupt):
+            if about_a_call and not expired(interrupt):
                 naming.setdefault(id if isinstance(id, str) else "", []).append(interrupt)
         questions: list[Question] = []
         for id in left:
@@ -143,7 +143,7 @@ class Answering:
             self._openings[id] = self._ledger.record(id).opening
             self._queue.append((id, plan))
         elif plan.outcome is not None:
-            self._ledger.keep(id, plan.outcome, self._run_id)
+            self._ledger.keep(id, plan.outcome, self._run_id, plan.by)
         else:
             self._waiting.add(id)
 
@@ -166,29 +166,35 @@ class Answering:
         self._flush()
 
     async def _ask_about_interrupt(self, interrupt: Interrupt) -> None:
-        verdict = await self._put(interrupt)
-        self._ledger.sync()
-        if verdict is not None and interrupt in self._ledger.page.interrupts:
-            self._ledger.decide_interrupt(interrupt, verdict)
+        ledger = self._ledger
+        request = request_for(ledger, interrupt)
+        verdict = await self._put(request)
+        ledger.sync()
+        if (
+            verdict is not None
+            and request == request_for(self._ledger, interrupt)
+            and interrupt in self._ledger.undecided
+        ):
+            decide_interrupt(self._ledger, interrupt, verdict)
 
     async def _ask_about_call(self, id: str) -> None:
         """Ask, and go by the verdict unless the call changed meanwhile, or somebody decided elsewhere."""
         ledger = self._ledger
         opening = ledger.opening(id)
-        verdict = await self._put(id)
+        verdict = await self._put(request_for(ledger, id))
         if opening is None or ledger.opening(id) != opening or ledger.phase != "over":
             self._waiting.add(id)
             return
         if verdict is not None and not verdict.cancelled and ledger.look(id).state == "approval-requested":
-            ledger.decide(id, verdict, strict=False)
+            decide(ledger, id, verdict, strict=False)
         if ledger.look(id).state in ANSWERED:
             self._waiting.add(id)
         else:
             self._dispatch(id, ledger.plan(id, fresh=True))
 
-    async def _put(self, question: Question) -> Verdict | None:
+    async def _put(self, request: ApprovalRequest) -> Verdict | None:
         assert self._confirm is not None
-        answer: Any = self._confirm(self._request(question))
+        answer: Any = self._confirm(request)
         if isawaitable(answer):
             answer = await answer
         if isinstance(answer, bool):
@@ -196,22 +202,6 @@ class Answering:
         if answer is None or isinstance(answer, Verdict):
             return answer
         raise TypeError(f"confirm gave {answer!r}, but True, False, None or a Verdict is an answer")
-
-    def _request(self, question: Question) -> ApprovalRequest:
-        interrupt = question if isinstance(question, Interrupt) else None
-        id = question if isinstance(question, str) else question.tool_call_id
-        call = self._ledger.reducer.tool_calls.get(id) if isinstance(id, str) else None
-        name = "" if call is None else call.name
-        message = None if interrupt is None or interrupt.message is UNSET else interrupt.message
-        return ApprovalRequest(
-            call_id=None if call is None else call.id,
-            tool_name=name,
-            arguments="{}" if call is None else call.arguments or "{}",
-            args={} if call is None else call.args,
-            message=message or f"Approve {name or 'this step'}?",
-            tool=self._ledger.plan(question).tool if isinstance(question, str) else None,
-            interrupt=interrupt,
-        )
 
     # --- running --------------------------------------------------------------------------------------------------
 
@@ -251,7 +241,7 @@ class Answering:
 
     async def _execute(self, id: str, plan: Plan) -> None:
         assert plan.tool is not None
-        if self._ledger.phase != "over" or (plan.tool.effects and not await self._mark(id)):
+        if self._ledger.phase != "over" or not await self._mark(id, plan):
             self._waiting.add(id)
             return
         self._begun.add(id)
@@ -259,29 +249,37 @@ class Answering:
         if plan.edited is not None:
             outcome = outcome.after_edit(plan.edited)
         self._begun.discard(id)
-        self._ledger.keep(id, outcome, self._run_id)
+        self._keep_result(id, outcome, plan)
         self._flush()
 
-    async def _mark(self, id: str) -> bool:
+    def _keep_result(self, id: str, outcome: Outcome, plan: Plan | None) -> None:
+        """Hold what a tool gave, unless the call it ran for is not there any more (MSGS-4, TOOL-6)."""
+        ledger = self._ledger
+        if ledger.opening(id) == self._openings.get(id):
+            ledger.keep(id, outcome, self._run_id, None if plan is None else plan.by)
+        else:
+            ledger.forget(id)
+            self._waiting.add(id)
+
+    async def _mark(self, id: str, plan: Plan) -> bool:
         """Mark a call as begun, and have that written down before its tool runs; False when it must not run now."""
         ledger = self._ledger
         opening = self._openings.get(id)
         if ledger.opening(id) != opening:
             return False
-        record = ledger.record(id)
-        record.begun = True
-        if self._keep is None:
+        ledger.begin(id, plan)
+        if self._keep is None or plan.tool is None or not plan.tool.effects:
             return True
         try:
             await self._keep()
         except BaseException as error:
-            record.begun = False
+            ledger.undo(id)
             if not isinstance(error, Exception):
                 raise
             self._errors.append(error)
             return False
         if ledger.opening(id) != opening:
-            record.begun = False
+            ledger.undo(id)
             return False
         return True
 
@@ -340,7 +338,7 @@ class Answering:
             thread.give_up()
             if not thread.started:
                 self._begun.discard(id)
-                self._ledger.record(id).begun = False
+                self._ledger.undo(id)
 
     async def _report(self, id: str, value: Any) -> None:
         assert self._progress is not None
@@ -367,7 +365,7 @@ class Answering:
         """At the end, or when cancelled: what began is answered, what did not stays as it was."""
         ledger = self._ledger
         for id in self._begun:
-            ledger.keep(id, cancelled(), self._run_id)
+            self._keep_result(id, cancelled(), None)
         if ledger.reducer.status == "running":
             if any(id in ledger.memory.answers for id in self._order):
                 self._errors.append(AGUIError("a run began while its calls were being answered; the answers are held"))

@@ -29,6 +29,9 @@ __all__ = ["ANSWER", "AnswerKind", "Outcome", "clean", "outcome_of_error", "outc
 ANSWER = "agui_core.answer"
 """The metadata key that says what kind of answer a tool message is."""
 
+APPROVAL = "agui_core.approval"
+"""The metadata key that says who decided on a call: `by` (`person` or `policy`), `reason`, and whether `edited`."""
+
 AnswerKind: TypeAlias = Literal["ok", "error", "denied", "cancelled", "timeout", "invalid"]
 
 Content: TypeAlias = str | tuple[ContentPart, ...]
@@ -48,6 +51,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     kind: AnswerKind
     content: Content
     error: str | UnsetType = UNSET
+    approval: dict[str, Any] | None = None
+    """Who decided, as the metadata says it; None where nobody had to."""
 
     def message(self, run_id: str, call_id: str) -> ToolMessage:
         """The tool message; its id is fresh because run ids are (FT-12, IN-8)."""
@@ -56,8 +61,15 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             tool_call_id=call_id,
             content=self.content or _EMPTY,
             error=self.error,
-            metadata={ANSWER: self.kind},
+            metadata={ANSWER: self.kind} if self.approval is None else {ANSWER: self.kind, APPROVAL: self.approval},
         )
+
+    def decided(self, by: Literal["person", "policy"], reason: str | None = None, *, edited: bool = False) -> Outcome:
+        """The same, saying who decided on the call, and why."""
+        note: dict[str, Any] = {"by": by, "edited": edited}
+        if reason:
+            note["reason"] = clean(reason)
+        return replace(self, approval=note)
 
     def after_edit(self, arguments: dict[str, Any]) -> Outcome:
         """The same, saying with which arguments it ran: those in the history are not changed."""

@@ -6,20 +6,21 @@ A call is judged again right before it runs, so what is decided here may be deci
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import Outcome, denied, invalid, ruled_out
-from agui_core.tools.arguments import cut
+from agui_core.tools.arguments import canonical, cut
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.toolset import Tool
 
-__all__ = ["ApprovalRequest", "Confirm", "Plan", "Verdict", "digest_of", "plan_of"]
+__all__ = ["ApprovalRequest", "Confirm", "DecidedBy", "Plan", "Verdict", "digest_of", "plan_of", "prefixed"]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,14 +55,22 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Its value."""
     message: str
     """A line that says what is asked."""
+    digest: str
+    """What is decided on: SHA-256 of the call (id, opening, name, arguments) and of the interrupts that name it. A
+    decision that carries it holds for nothing else."""
     tool: Tool | None = None
     """None when the agent's own tool is in question."""
     interrupt: Interrupt | None = None
-    """The interrupt that the answer goes to, None when the call is ours."""
+    """The interrupt that the answer goes to, the first of several; None when the call is ours."""
+    interrupts: tuple[Interrupt, ...] = ()
+    """All the interrupts that are decided on."""
 
 
 Confirm: TypeAlias = Callable[[ApprovalRequest], Awaitable[bool | Verdict | None]]
 """Asks a person: True or False, a `Verdict`, or None for no decision yet."""
+
+
+DecidedBy: TypeAlias = Literal["person", "policy"]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,11 +86,26 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     edited: dict[str, Any] | None = None
     """As a person wrote them."""
     outcome: Outcome | None = None
+    by: DecidedBy | None = None
+    """Who decided; None for a tool that never asks, and when nobody has decided."""
 
 
-def digest_of(call: ToolCallView) -> str:
-    """Tells whether a call is still the one that was approved."""
-    return sha256(f"{call.name}\0{call.arguments}".encode("utf-8", "surrogatepass")).hexdigest()
+def prefixed(*parts: str) -> bytes:
+    """Texts as bytes in which no two lists of texts look alike: each has its length before it."""
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    return b"".join([len(part).to_bytes(8, "big") + part for part in encoded])
+
+
+def digest_of(call: ToolCallView | None, opening: int, interrupts: Iterable[Interrupt] = ()) -> str:
+    """The digest of what a person is shown. Costs one hash of it."""
+    parts = ["", "", "", ""] if call is None else [call.id, str(opening), call.name, call.arguments]
+    for each in interrupts:
+        metadata, schema = (
+            "" if open_data is UNSET else canonical(open_data).decode()
+            for open_data in (each.metadata, each.response_schema)
+        )
+        parts += [each.id, each.message or "", metadata, schema]
+    return sha256(prefixed(*parts)).hexdigest()
 
 
 def plan_of(call: ToolCallView, tool: Tool | None, verdict: Verdict | None, *, asked: bool) -> Plan:
@@ -90,7 +114,7 @@ def plan_of(call: ToolCallView, tool: Tool | None, verdict: Verdict | None, *, a
     before, and without their verdict it does not run. A policy that denies wins over an approval. Never raises.
     """
     if verdict is not None and not verdict.approved:
-        return _answer(denied(verdict.reason))
+        return Plan(action="answer", outcome=denied(verdict.reason), by="person")
     if tool is None:
         return _answer(invalid(f"there is no tool named {cut(call.name)} here.", "unknown tool"))
     if not call.complete:
@@ -106,10 +130,16 @@ def plan_of(call: ToolCallView, tool: Tool | None, verdict: Verdict | None, *, a
         return _answer(invalid(f"{whose}{error.message}"))
     judged = tool.judge(arguments)
     if judged == "deny":
-        return _answer(ruled_out())
+        return Plan(action="answer", outcome=ruled_out(), by="policy")
     if verdict is None and (asked or judged == "ask"):
         return Plan(action="ask", tool=tool, arguments=arguments)
-    return Plan(action="leave" if tool.handler is None else "run", tool=tool, arguments=arguments, edited=edited)
+    return Plan(
+        action="leave" if tool.handler is None else "run",
+        tool=tool,
+        arguments=arguments,
+        edited=edited,
+        by="person" if verdict is not None else None if tool.approval == "never" else "policy",
+    )
 
 
 def _answer(outcome: Outcome) -> Plan:

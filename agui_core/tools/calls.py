@@ -17,20 +17,19 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
-import msgspec
-
-from agui_core.errors import AGUIError, ApprovalError, DecodeError, ResumeError
+from agui_core.errors import AGUIError, ResumeError
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.run import Context, Interrupt, ResumeEntry, RunAgentInput
 from agui_core.reducer.reducer import Reducer
-from agui_core.tools.answers import clean, outcome_of_result
-from agui_core.tools.approval import Confirm, Verdict
-from agui_core.tools.ledger import Ledger, Memory
+from agui_core.tools.approval import ApprovalRequest, Confirm, Verdict
+from agui_core.tools.deciding import decide, request, resume
+from agui_core.tools.ledger import Ledger
+from agui_core.tools.memory import Memory, read_memory
 from agui_core.tools.next_input import build_input
 from agui_core.tools.options import COUNT, SECONDS, SWITCH, Option, check_options
 from agui_core.tools.resume import Answers, check_resume, listed
 from agui_core.tools.slots import Slots
-from agui_core.tools.states import ANSWERED, State, Waiting
+from agui_core.tools.states import State, Waiting
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import ProtocolWarning, WarningLog
 from agui_core.wire import encode
@@ -98,12 +97,21 @@ class Calls:
         """What was stripped from inputs, and second answers that were dropped."""
         return tuple(self._log)
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Ids of unanswered calls that the last run named as pending though nobody in the thread knows their tool. The
+        next input answers them as invalid.
+        """
+        return tuple(id for id in self._ledger.page.unknown if id in self._ledger.unanswered)
+
     # --- reading --------------------------------------------------------------------------------------------------
 
     def state(self, id: str) -> State:
         """Where a call stands. Raises `KeyError` for an id that no call has."""
         self._ledger.sync()
-        return self._ledger.look(id).state
+        state = self._ledger.look(id).state
+        self._ledger.show(id)
+        return state
 
     def waiting(self) -> Waiting:
         """Who has to act on the last run, and on what. Costs a step for each of its calls."""
@@ -118,25 +126,49 @@ class Calls:
 
     # --- approving ------------------------------------------------------------------------------------------------
 
+    def request(self, id: str) -> ApprovalRequest:
+        """What a person is asked about a call: its exact arguments, the interrupts that name it, a `digest` of both.
+        Show it, and give it back to `approve` or `deny`. Raises `KeyError` for an id that no call has.
+        """
+        self._ledger.sync()
+        self._ledger.look(id)
+        self._ledger.show(id)
+        return request(self._ledger, id)
+
     def approve(
         self,
-        id: str,
+        about: ApprovalRequest | str,
         edited_args: dict[str, Any] | None = None,
         reason: str | None = None,
         *,
+        digest: str | None = None,
         now: datetime | None = None,
     ) -> None:
         """A person lets a call run, as it is or with other arguments (a full replacement). It runs in the next `answer`
         and is judged again there; one that an interrupt names is approved by the next input (FT-11).
 
-        Raises `ApprovalError` when the call waits for no approval, `InvalidArguments` when the edited arguments do not
-        fit, `ResumeError` when the interrupt takes none. The approval is void when the call is reopened or changes.
-        """
-        self._ledger.decide(id, Verdict(approved=True, edited_args=edited_args, reason=reason), now=now)
+        `about`: the request that the person saw, or a call id, with the request's `digest` if it is at hand. A bare id
+        means the call as `request`, `waiting` or `state` of this object last showed it, or else as it is now.
 
-    def deny(self, id: str, reason: str | None = None, *, now: datetime | None = None) -> None:
-        """A person does not let a call run; the next `answer` tells the model, with the reason. Raises as `approve`."""
-        self._ledger.decide(id, Verdict(approved=False, reason=reason), now=now)
+        Raises `ApprovalError`, and decides nothing, when the call waits for no approval or is not the one that was
+        shown; `InvalidArguments` when the edited arguments do not fit, `ResumeError` when the interrupt takes none. The
+        approval is void when the call is reopened or changes.
+        """
+        verdict = Verdict(approved=True, edited_args=edited_args, reason=reason)
+        decide(self._ledger, about, verdict, digest=digest, now=now)
+
+    def deny(
+        self,
+        about: ApprovalRequest | str,
+        reason: str | None = None,
+        *,
+        digest: str | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        """A person does not let a call run; the next `answer` tells the model, with the reason. Takes and raises what
+        `approve` does.
+        """
+        decide(self._ledger, about, Verdict(approved=False, reason=reason), digest=digest, now=now)
 
     def resume(self, answers: Answers = (), *, now: datetime | None = None) -> tuple[ResumeEntry, ...]:
         """Answer the open interrupts, all of them together with what `approve` and `deny` have said (INT-6).
@@ -146,7 +178,7 @@ class Calls:
         before anything is sent, for interrupts uncovered, unknown, answered twice, or resolved after their expiry, and
         `InvalidArguments` for edited arguments that are no JSON.
         """
-        return self._ledger.resume(answers, now)
+        return resume(self._ledger, answers, now)
 
     # --- answering ------------------------------------------------------------------------------------------------
 
@@ -189,35 +221,16 @@ class Calls:
         finally:
             self._answering = False
 
-    def set_output(self, id: str, output: Any, *, error: str | None = None) -> None:
-        """Answer a call of the last run by hand, for tools without a handler here. `output` is what the model gets, a
-        text, content parts or any JSON value; `error`, a short text for people, marks a failure.
+    def set_output(self, id: str, output: Any, *, error: str | None = None, stopped: bool = False) -> None:
+        """Answer a call of the last run by hand, for tools without a handler here, and for the agent's own calls that
+        wait. `output` is what the model gets, a text, content parts or any JSON value; `error`, a short text for
+        people, marks a failure. `stopped`: the application cut the run off, and ran a whole call of it all the same.
 
-        Raises `TypeError` for what is no JSON. Raises `ApprovalError` when the call is answered already, waits for an
-        approval, was denied, is answered through an interrupt, or belongs to a run that goes on or ended badly.
+        Raises `TypeError` for what is no JSON. Raises `ApprovalError` when the call is answered already, runs here,
+        waits for an approval, was denied, is answered through an interrupt, or belongs to a run that goes on or ended
+        badly (FT-7).
         """
-        ledger = self._ledger
-        ledger.sync()
-        if id not in ledger.page.left:
-            raise ApprovalError(f"the last run left no tool call {id!r} to be answered")
-        record = ledger.look(id)
-        if record.state in ANSWERED:
-            raise ApprovalError(f"tool call {id!r} is answered already; the second answer was refused")
-        denied = record.verdict is not None and not record.verdict.approved
-        if ledger.phase != "over" or denied or id in ledger.page.named or record.state == "approval-requested":
-            said = " (a person said no)" if denied else ""
-            raise ApprovalError(f"tool call {id!r} takes no answer by hand: it is {record.state}{said}")
-        outcome = outcome_of_result(self.reducer.tool_calls[id].name, output)
-        if outcome.kind != "ok":
-            raise TypeError(f"the output of tool call {id!r} cannot be written as JSON; nothing was answered")
-        if not isinstance(error, str | None):
-            raise TypeError(f"the error is a short text or None, not {type(error).__name__}")
-        if error is not None:
-            outcome = msgspec.structs.replace(outcome, kind="error", error=clean(error) or "failed")
-        if record.verdict is not None and record.verdict.edited_args is not None:
-            outcome = outcome.after_edit(record.verdict.edited_args)
-        ledger.keep(id, outcome, ledger.page.run_id)
-        ledger.flush([id])
+        self._ledger.answer_by_hand(id, output, error, stopped=stopped)
 
     # --- the next run ---------------------------------------------------------------------------------------------
 
@@ -290,7 +303,7 @@ class Calls:
     def _fresh(self, run_id: str | None) -> str:
         if run_id is None:
             return str(uuid4())
-        if run_id == self.reducer.run.run_id or run_id in self._ledger.memory.offered:
+        if run_id == self.reducer.run.run_id or run_id in self._ledger.memory.run_ids:
             raise ValueError(f"run id {run_id!r} was used already; each try takes a new one [IN-8]")
         return run_id
 
@@ -341,7 +354,7 @@ class Calls:
             if self.waiting().who in ("application", "approver"):
                 return "waiting"
             if not self.ready():
-                return "done"
+                return "waiting" if self.waiting().agent else "done"
             asking = self._ledger.round()
             if asking == asked:
                 return "repeated"
@@ -356,7 +369,7 @@ class Calls:
         it is an increment, as for the reducer.
         """
         self._ledger.sync()
-        return self.reducer.checkpoint(encode(self._ledger.memory), since)
+        return self.reducer.checkpoint(encode(self._ledger.saved()), since)
 
     @classmethod
     def restore(
@@ -377,15 +390,6 @@ class Calls:
         reducer = Reducer.restore(data, *increments, **options)
         calls = cls(reducer, toolset, limit=limit, timeout=timeout, expose_errors=expose_errors)
         if reducer.extra:
-            calls._ledger.memory = _read_memory(reducer.extra)
+            memory, begun = read_memory(reducer.extra)
+            calls._ledger = Ledger(reducer, toolset, memory, calls._log, begun)
         return calls
-
-
-def _read_memory(extra: bytes) -> Memory:
-    try:
-        memory = msgspec.json.decode(extra, type=Memory)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise DecodeError(f"the extra of the checkpoint is not that of Calls: {error}", rule="CHECKPOINT") from None
-    if memory.format != Memory().format:
-        raise DecodeError(f"the calls were kept in format {memory.format}, which is not known here", rule="CHECKPOINT")
-    return memory

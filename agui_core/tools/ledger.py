@@ -8,148 +8,71 @@ read, plus one step for each call of the last run.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from datetime import datetime
+from collections.abc import Iterable
+from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from agui_core.errors import ApprovalError
-from agui_core.protocol.messages import ToolMessage
-from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
+from agui_core.protocol.run import Interrupt, RunAgentInput
 from agui_core.reducer.reducer import Reducer
-from agui_core.reducer.views import Run, ToolCallView
-from agui_core.tools.answers import Outcome, clean, interrupted, invalid, not_run, signal_of
-from agui_core.tools.approval import Plan, Verdict, digest_of, plan_of
-from agui_core.tools.arguments import read_arguments
-from agui_core.tools.resume import Answers, check_resume, entries_of, entry_of, expired
-from agui_core.tools.states import ANSWERED, Phase, Signal, State, Waiting, advance, who_acts
+from agui_core.reducer.views import ToolCallView
+from agui_core.tools.answers import Outcome, clean, interrupted, invalid, not_run, outcome_of_result, signal_of
+from agui_core.tools.approval import DecidedBy, Plan, Verdict, digest_of, plan_of
+from agui_core.tools.arguments import cut, read_arguments
+from agui_core.tools.effects import Effects
+from agui_core.tools.memory import Memory, Record
+from agui_core.tools.resume import not_voted
+from agui_core.tools.run_view import RunView, read_run
+from agui_core.tools.states import ANSWERED, Actor, Phase, Signal, Waiting, advance, who_acts
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import WarningLog
 
-__all__ = ["Ledger", "Memory", "Record"]
+__all__ = ["Ledger", "own"]
 
-_PHASES: dict[str, Phase] = {
-    "idle": "none",
-    "running": "going",
-    "finished": "over",
-    "interrupted": "over",
-    "cancelled": "broken",
-    "failed": "broken",
-    "truncated": "broken",
-    "rejected": "broken",
-}
-_OFFERS = 64
-"""Run inputs whose tools are remembered: the last run's, and the latest."""
-
-
-class Record(msgspec.Struct):
-    """One call of the last run."""
-
-    message_id: str
-    opening: int = 0
-    """Counts up when the call starts anew."""
-    state: State = "input-streaming"
-    verdict: Verdict | None = None
-    digest: str = ""
-    """Of what the verdict is about."""
-    begun: bool = False
-    """A tool with effects was started for it, and no answer is known."""
-
-
-class Memory(msgspec.Struct):
-    """What outlives the process. It rides as the `extra` of the reducer's checkpoint."""
-
-    format: int = 1
-    seen: int = 0
-    """The version of the reducer up to which the records are right."""
-    thread_id: str | None = None
-    offered: dict[str, tuple[str, ...]] = {}
-    """Names of the tools advertised, by run id."""
-    records: dict[str, Record] = {}
-    answers: dict[str, ToolMessage] = {}
-    """Answers that are not in the conversation yet."""
-    entries: dict[str, ResumeEntry] = {}
-    """Answers to open interrupts."""
-    decided_at: int = 0
-    """The version at which the last of these came."""
-    sent: bool = False
-    """Whether they went into an input. Whatever the run then does, they are used up (OPEN-16)."""
-    carried: tuple[Interrupt, ...] = ()
-    """Interrupts that the reducer no longer shows, and that stay open because the input was refused (OPEN-16)."""
-    carried_from: str | None = None
-
-
-class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """What the reducer says of the last run, as of one version."""
-
-    version: int
-    thread_id: str
-    run_id: str
-    offered: Container[str]
-    """Names of the tools advertised for the run. One that no input of ours started, or that came back under another id,
-    had what was offered last; before the first input that is the whole toolset.
-    """
-    left: dict[str, None]
-    """The calls that had no result when the run ended, in order, answered since or not (FT-2)."""
-    pending: frozenset[str]
-    """Those that the agent's own list names too, where there is one, and that nobody has answered since (FT-13)."""
-    interrupts: tuple[Interrupt, ...]
-    """What the next input has to answer (INT-5)."""
-    named: dict[str, list[Interrupt]]
-    """Calls that are answered through the resume entries of the interrupts that name them (FT-11)."""
+_RUN_IDS = 64
+"""Run ids of ours that are remembered (IN-8)."""
+_NAMES = 10_000
+"""Names of tools that were offered in the thread and are remembered."""
 
 
 class Ledger:
     """See the module."""
 
-    def __init__(self, reducer: Reducer, toolset: Toolset, memory: Memory, log: WarningLog) -> None:
+    def __init__(
+        self, reducer: Reducer, toolset: Toolset, memory: Memory, log: WarningLog, begun: Iterable[str] = ()
+    ) -> None:
         self.reducer = reducer
         self.toolset = toolset
         self.memory = memory
         self.log = log
+        self.effects = Effects(toolset, reducer.limits.tool_calls, memory.marks, memory.edited)
+        self.running: set[str] = set()
+        """Calls whose tools run in this process."""
+        calls = reducer.tool_calls
+        self.effects.read(reducer.messages, calls)
+        for id in begun:
+            if id in calls:
+                self.effects.begin(calls[id], None)
         self._plans: dict[str, Plan] = {}
-        self._page: Page | None = None
+        self._page: RunView | None = None
+        self.shown: dict[str, tuple[object, ...]] = {}
+        """What this process showed of calls that wait for approval."""
 
     # --- the last run ---------------------------------------------------------------------------------------------
 
     @property
     def phase(self) -> Phase:
         """Where the last run stands, as far as its calls are concerned."""
-        return _PHASES[self.reducer.status]
+        return self.page.phase
 
     @property
-    def page(self) -> Page:
+    def page(self) -> RunView:
         """What the reducer says of the last run."""
         version = self.reducer.version
         if self._page is None or self._page.version != version:
-            self._page = self._read_page(version)
+            self._page = read_run(self.reducer, self.toolset, self.memory, version)
         return self._page
-
-    def _read_page(self, version: int) -> Page:
-        run, calls, offers = self.reducer.run, self.reducer.tool_calls, self.memory.offered
-        interrupts = self._open_interrupts(run)
-        named: dict[str, list[Interrupt]] = {}
-        for interrupt in interrupts:
-            if isinstance(interrupt.tool_call_id, str):
-                named.setdefault(interrupt.tool_call_id, []).append(interrupt)
-        offered = offers.get(run.run_id or "")
-        return Page(
-            version=version,
-            thread_id=run.thread_id or "",
-            run_id=run.run_id or "",
-            offered=offered if offered is not None else next(reversed(offers.values()), self.toolset),
-            left={id: None for id in run.calls_without_result if id in calls},
-            pending=frozenset(run.pending_tool_calls),
-            interrupts=interrupts,
-            named=named,
-        )
-
-    def _open_interrupts(self, run: Run) -> tuple[Interrupt, ...]:
-        if run.interrupts:
-            return run.interrupts
-        memory = self.memory
-        refused = self.reducer.status == "failed" and run.run_id == memory.carried_from
-        return memory.carried if run.run_id is None or refused else ()
 
     @property
     def unanswered(self) -> list[str]:
@@ -162,15 +85,15 @@ class Ledger:
         return name in self.page.offered or name in self.toolset
 
     def offer(self, run_id: str, names: tuple[str, ...]) -> None:
-        """Remember what is advertised for a run that is about to start."""
-        offers = self.memory.offered
-        last = self.reducer.run.run_id
-        if last is not None and last not in offers:
-            known = self.page.offered
-            offers[last] = tuple(tool.name for tool in self.toolset if tool.name in known)
-        offers[run_id] = names
-        if len(offers) > _OFFERS:
-            del offers[next(id for id in offers if id != last)]
+        """Remember what goes out with a run that is about to start."""
+        memory = self.memory
+        memory.offered = names
+        memory.run_ids = [*memory.run_ids[1 - _RUN_IDS :], run_id]
+        for name in names:
+            memory.offered_ever.pop(name, None)
+            memory.offered_ever[name] = None
+        while len(memory.offered_ever) > _NAMES:
+            del memory.offered_ever[next(iter(memory.offered_ever))]
         self._page = None
 
     # --- what changed ---------------------------------------------------------------------------------------------
@@ -182,6 +105,7 @@ class Ledger:
         if changes.version == memory.seen:
             return
         memory.seen = changes.version
+        self.effects.sync(changes, self.reducer.tool_calls)
         calls = frozenset(changes.calls)
         messages = frozenset((*changes.changed, *changes.added, *changes.removed))
         for id, record in tuple(memory.records.items()):
@@ -198,6 +122,9 @@ class Ledger:
         if view is None:
             del self.memory.records[id]
             return
+        held = self.memory.answers_to.get(id)
+        if held is not None and held != digest_of(view, 0):
+            self._drop_answer(id)
         record.message_id = view.message_id
         record.opening += 1
         record.verdict, record.digest = None, ""
@@ -205,18 +132,25 @@ class Ledger:
         if signal == "opened" and view.complete:
             record.state = advance(record.state, "closed")
 
+    def _drop_answer(self, id: str) -> None:
+        del self.memory.answers[id], self.memory.answers_to[id]
+        self.log.add("TOOL-6", f"tool call {cut(id)!r} became another one before its answer was added; it is dropped")
+
     def _turn_page(self) -> None:
         """The run went on, or another one began: keep what still matters."""
         memory = self.memory
         left = self.page.left
-        memory.records = {id: record for id, record in memory.records.items() if id in left or record.begun}
+        memory.records = {id: record for id, record in memory.records.items() if id in left or id in self.running}
         calls = self.reducer.tool_calls
         memory.answers = {id: answer for id, answer in memory.answers.items() if id in calls}
+        memory.answers_to = {id: digest for id, digest in memory.answers_to.items() if id in calls}
+        self.shown = {}
         self._plans = {id: plan for id, plan in self._plans.items() if id in left}
         open_ones = {interrupt.id for interrupt in self.page.interrupts}
         if memory.sent:
             memory.entries, memory.sent = {}, False
         memory.entries = {id: entry for id, entry in memory.entries.items() if id in open_ones}
+        memory.votes = {id: votes for id, votes in memory.votes.items() if id in open_ones}
 
     # --- one call -------------------------------------------------------------------------------------------------
 
@@ -269,65 +203,64 @@ class Ledger:
 
     def _judge(self, id: str, call: ToolCallView) -> Plan:
         record = self.memory.records.get(id)
-        if record is not None and record.begun:
-            return Plan(action="answer", outcome=interrupted())
         if id not in self.page.pending:
             why = "the agent's own list of pending calls does not name this call (FT-13)."
             return Plan(action="answer", outcome=invalid(why, "not in the list of pending calls"))
         verdict = None
-        if record is not None and record.verdict is not None and record.digest == digest_of(call):
+        if record is not None and record.verdict is not None and record.digest == digest_of(call, record.opening):
             verdict = record.verdict
         tool = self.toolset.get(call.name) if call.name in self.page.offered else None
+        known = self.toolset.get(call.name)
+        if (known is None or known.effects) and id not in self.running:
+            if self.effects.may_have_run(call, None if verdict is None else verdict.edited_args):
+                return Plan(action="answer", outcome=interrupted())
+            if tool is not None and self.effects.full:
+                why = "too many calls of this thread may or may not have run (Limits.tool_calls)."
+                return Plan(action="answer", outcome=invalid(why, "too many calls without a known answer"))
         asked = record is not None and record.state in ("approval-requested", "approval-responded")
         return plan_of(call, tool, verdict, asked=asked)
 
+    # --- running --------------------------------------------------------------------------------------------------
+
+    def begin(self, id: str, plan: Plan) -> None:
+        """The tool of a call runs from now on."""
+        self.running.add(id)
+        if plan.tool is not None and plan.tool.effects:
+            self.effects.begin(self.reducer.tool_calls[id], plan.edited)
+
+    def undo(self, id: str) -> None:
+        """A tool that was about to run did not."""
+        self.running.discard(id)
+        self.effects.undo(id)
+
+    def forget(self, id: str) -> None:
+        """What a tool gave has no call to answer any more. Its mark stays (see `Effects`)."""
+        self.running.discard(id)
+        self.log.add("TOOL-6", f"tool call {cut(id)!r} became another one while its tool ran; the result is dropped")
+
     # --- decisions ------------------------------------------------------------------------------------------------
 
-    def decide(self, id: str, verdict: Verdict, *, strict: bool = True, now: datetime | None = None) -> None:
-        """What a person says about a call that waits for it. Raises `ApprovalError` when it waits for nothing; when
-        `strict`, also `InvalidArguments` for edited arguments that do not fit.
-        """
-        self.sync()
-        if id not in self.reducer.tool_calls:
-            raise ApprovalError(f"there is no tool call {id!r}")
-        record = self.look(id)
-        if record.state != "approval-requested" or (self.phase == "broken" and id not in self.page.named):
-            raise ApprovalError(f"tool call {id!r} waits for no approval: it is {record.state}")
-        naming = self.page.named.get(id)
-        if naming:
-            for interrupt in naming:
-                self.decide_interrupt(interrupt, verdict, now)
-        else:
-            call = self.reducer.tool_calls[id]
-            tool = self.plan(id).tool
-            verdict = _own(verdict)
-            if strict and tool is not None and verdict.edited_args is not None:
-                tool.convert(verdict.edited_args)
-            record.verdict, record.digest = verdict, digest_of(call)
-            self._plans.pop(id, None)
-        record.state = advance(record.state, "decided")
+    def show(self, id: str) -> None:
+        """Remember what a call is that a person may now be looking at: a decision by its bare id is about this."""
+        if self.record(id).state == "approval-requested":
+            self.shown[id] = self.face(id)
 
-    def decide_interrupt(self, interrupt: Interrupt, verdict: Verdict, now: datetime | None = None) -> None:
-        """What a person says about an open interrupt."""
-        if expired(interrupt, now):
-            raise ApprovalError(f"interrupt {interrupt.id!r} has expired and can only be given up, by `resume` [INT-8]")
-        self.memory.entries[interrupt.id] = entry_of(interrupt, verdict)
-        self.memory.decided_at = self.reducer.version
+    def face(self, id: str) -> tuple[object, ...]:
+        call = self.reducer.tool_calls[id]
+        return self.record(id).opening, call.name, call.arguments, tuple(self.page.named.get(id, ()))
 
-    def resume(self, answers: Answers, now: datetime | None) -> tuple[ResumeEntry, ...]:
-        """The entries for all open interrupts, from these answers and earlier decisions; kept for the next input."""
-        self.sync()
-        memory = self.memory
-        interrupts = self.page.interrupts
-        given = entries_of(answers, interrupts, self.log)
-        answered = {entry.interrupt_id for entry in given}
-        entries = (*given, *(entry for id, entry in memory.entries.items() if id not in answered))
-        check_resume(interrupts, entries, now)
-        by_id = {entry.interrupt_id: entry for entry in entries}
-        memory.entries = {interrupt.id: by_id[interrupt.id] for interrupt in interrupts}
-        if given:
-            memory.decided_at = self.reducer.version
-        return tuple(memory.entries.values())
+    def accept(self, id: str, verdict: Verdict) -> None:
+        """Go by a verdict on a call as it is now."""
+        record = self.record(id)
+        record.verdict, record.digest = own(verdict), digest_of(self.reducer.tool_calls[id], record.opening)
+        self._plans.pop(id, None)
+
+    @property
+    def undecided(self) -> list[Interrupt]:
+        """The open interrupts that somebody still has to say something about."""
+        return not_voted(
+            self.memory.votes, [each for each in self.page.interrupts if each.id not in self.memory.entries]
+        )
 
     # --- answers --------------------------------------------------------------------------------------------------
 
@@ -345,31 +278,69 @@ class Ledger:
         answers, left = self.memory.answers, self.page.left
         return [*(id for id in answers if id not in left), *(id for id in left if id in answers)]
 
-    def keep(self, id: str, outcome: Outcome, run_id: str) -> None:
-        """Hold an answer until `flush` adds it."""
+    def keep(self, id: str, outcome: Outcome, run_id: str, by: DecidedBy | None = None) -> None:
+        """Hold an answer until `flush` adds it. `by`: who decided on the call."""
+        self.running.discard(id)
+        verdict = self.record(id).verdict if by == "person" else None
+        if verdict is not None:
+            outcome = outcome.decided("person", verdict.reason, edited=verdict.edited_args is not None)
+        elif by == "policy":
+            outcome = outcome.decided("policy")
         self.memory.answers[id] = outcome.message(run_id, id)
-        record = self.memory.records.get(id)
-        if record is not None:
-            record.begun = False
+        self.memory.answers_to[id] = digest_of(self.reducer.tool_calls[id], 0)
 
     def flush(self, ids: Iterable[str]) -> list[str]:
         """Add the answers held for these calls, in this order; the ids of those added. A call that was answered
         meanwhile keeps that answer: ours is dropped, with a warning.
         """
         added = []
-        reducer = self.reducer
+        reducer, memory = self.reducer, self.memory
         for id in ids:
-            message = self.memory.answers.pop(id)
+            message = memory.answers.pop(id)
+            memory.answers_to.pop(id, None)
             call = reducer.tool_calls.get(id)
             if call is not None and call.result is not None:
-                self.log.add("FT-5", f"tool call {id!r} has an answer already; the second one was dropped")
+                self.log.add("FT-5", f"tool call {cut(id)!r} has an answer already; the second one was dropped")
                 continue
             before = reducer.version
             reducer.add(message)
-            if self.memory.seen == before:  # a tool message at its place changes no call
-                self.memory.seen = reducer.version
+            if call is not None:
+                self.effects.settle(call, message)
+            if memory.seen == before:  # a tool message at its place changes no call
+                memory.seen = reducer.version
             added.append(id)
         return added
+
+    def answer_by_hand(self, id: str, output: Any, error: str | None, *, stopped: bool) -> None:
+        """Answer a call, as `Calls.set_output` says; `stopped`: also one of a run that was cut off."""
+        self.sync()
+        page = self.page
+        if id not in page.left:
+            raise ApprovalError(f"the last run left no tool call {cut(id)!r} to be answered")
+        call, record = self.reducer.tool_calls[id], self.look(id)
+        if record.state in ANSWERED:
+            raise ApprovalError(f"tool call {cut(id)!r} is answered already; the second answer was refused")
+        if id in self.running:
+            raise ApprovalError(f"the tool of call {cut(id)!r} runs here; its own answer is on the way")
+        late = stopped and self.reducer.status == "truncated"
+        if late and not call.complete:
+            raise ApprovalError(f"tool call {cut(id)!r} was cut off, so nobody can have run it; the answer was refused")
+        denied = record.verdict is not None and not record.verdict.approved
+        asked = record.state == "approval-requested"
+        if denied or asked or id in page.named or (page.phase != "over" and not late):
+            said = " (a person said no)" if denied else ""
+            raise ApprovalError(f"tool call {cut(id)!r} takes no answer by hand: it is {record.state}{said}")
+        outcome = outcome_of_result(call.name, output)
+        if outcome.kind != "ok":
+            raise TypeError(f"the output of tool call {cut(id)!r} cannot be written as JSON; nothing was answered")
+        if not isinstance(error, str | None):
+            raise TypeError(f"the error is a short text or None, not {type(error).__name__}")
+        if error is not None:
+            outcome = replace(outcome, kind="error", error=clean(error) or "failed")
+        if record.verdict is not None and record.verdict.edited_args is not None:
+            outcome = outcome.after_edit(record.verdict.edited_args)
+        self.keep(id, outcome, page.run_id, None if record.verdict is None else "person")
+        self.flush([id])
 
     # --- who acts -------------------------------------------------------------------------------------------------
 
@@ -377,15 +348,22 @@ class Ledger:
         """Who has to act on the last run, by the table."""
         self.sync()
         phase, page, calls = self.phase, self.page, self.reducer.tool_calls
-        states = {id: self.look(id).state for id in page.left}
-        acting = [
-            (id, who_acts(phase, state, ours=self.is_ours(calls[id].name), named=id in page.named))
-            for id, state in states.items()
-        ]
-        open_ones = tuple(i.id for i in page.interrupts if i.id not in self.memory.entries)
-        answered = bool(self.memory.entries) or (
-            phase == "over" and any(state in ANSWERED and id not in page.pending for id, state in states.items())
-        )
+        acting: list[tuple[str, Actor]] = []
+        answered = bool(self.memory.entries)
+        for id in page.left:
+            state = self.look(id).state
+            ours, named = self.is_ours(calls[id].name), id in page.named
+            actor = who_acts(phase, state, ours=ours, named=named)
+            if actor == "agent" and not named and phase == "over":
+                actor = "agent" if id in page.waiting else "nobody"
+            elif id in page.reused and phase == "over":
+                actor = "agent"
+            elif state in ANSWERED and id not in page.pending and phase == "over":
+                answered = True
+            if actor == "approver":
+                self.show(id)
+            acting.append((id, actor))
+        open_ones = tuple(dict.fromkeys(each.id for each in self.undecided))
         return Waiting.of(phase, acting, open_ones, answered=answered)
 
     def came_after(self, version: int) -> bool:
@@ -394,7 +372,7 @@ class Ledger:
             return True
         added = frozenset(self.reducer.changes(version).added)
         page, calls = self.page, self.reducer.tool_calls
-        results = [calls[id].result for id in page.left if id not in page.pending]
+        results = [calls[id].result for id in page.left if id not in page.pending and id not in page.reused]
         return any(result.id in added for result in results if result is not None)
 
     def round(self) -> tuple[object, ...]:
@@ -417,13 +395,18 @@ class Ledger:
             for id, call in self.reducer.tool_calls.items()
             if call.result is None and call.name in self.toolset and id not in page.left and id not in memory.answers
         ]
+        calls = self.reducer.tool_calls
         if self.phase == "broken":
             given_up += [(id, status) for id in self.unanswered]
         for id, ending in given_up:
             if id not in page.named:
-                record = memory.records.get(id)
-                outcome = interrupted() if record is not None and record.begun else not_run(ending)
-                self.keep(id, outcome, page.run_id)
+                begun = id in self.running or self.effects.may_have_run(calls[id], None)
+                self.keep(id, interrupted() if begun else not_run(ending), page.run_id)
+        for id in page.unknown:
+            if id not in memory.answers:
+                self.keep(
+                    id, invalid(f"there is no tool named {cut(calls[id].name)} here.", "unknown tool"), page.run_id
+                )
 
     def send(self, run_input: RunAgentInput) -> None:
         """An input leaves: what it offers and answers is remembered until its run has begun."""
@@ -432,6 +415,11 @@ class Ledger:
         memory.thread_id = run_input.thread_id
         memory.carried, memory.carried_from = self.page.interrupts, self.reducer.run.run_id
         memory.sent = True
+
+    def saved(self) -> Memory:
+        """What outlives the process, as of now."""
+        self.memory.marks, self.memory.edited = list(self.effects.marks), self.effects.edited
+        return self.memory
 
     def renew(self) -> Reducer:
         """Go on with a fresh reducer that holds the same."""
@@ -443,7 +431,7 @@ class Ledger:
         return self.reducer
 
 
-def _own(verdict: Verdict) -> Verdict:
+def own(verdict: Verdict) -> Verdict:
     """A copy that the application does not change, and that can be written down."""
     edited = verdict.edited_args if verdict.approved else None
     return Verdict(

@@ -30,10 +30,11 @@ from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answering import Answering
 from agui_core.tools.answers import Outcome, denied
-from agui_core.tools.approval import Verdict, digest_of, plan_of
+from agui_core.tools.approval import Verdict, plan_of
 from agui_core.tools.decision import Asked, BadDecision, normalise
-from agui_core.tools.ledger import Ledger, Memory
+from agui_core.tools.ledger import Ledger
 from agui_core.tools.loop import LoopResult, LoopStatus, ToolLoop, observe, on_the_wire
+from agui_core.tools.memory import Memory
 from agui_core.tools.resume import decisions, interrupt_for
 from agui_core.tools.slots import ThreadedCall
 from agui_core.warning import WarningLog
@@ -196,10 +197,10 @@ class LoopRun:
         for call in calls:
             verdict = verdicts[waiting[call.id].id]
             if verdict.cancelled:
-                self._put_answer(call.id, denied("the question was given up"))
+                given_up = denied(verdict.reason or "the question was given up")
+                self._put_answer(call.id, given_up.decided("person", verdict.reason))
                 continue
-            record = self._ledger.record(call.id)
-            record.verdict, record.digest = verdict, digest_of(call)
+            self._ledger.accept(call.id, verdict)
         self._round = list(waiting)
 
     # --- deciding -----------------------------------------------------------------------------------------------------

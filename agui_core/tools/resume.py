@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from agui_core.errors import ResumeError
+from agui_core.errors import ApprovalError, ResumeError
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.messages import ToolCall
 from agui_core.protocol.run import Interrupt, InterruptOutcome, ResumeEntry
 from agui_core.reducer.views import ToolCallView
+from agui_core.tools.answers import APPROVAL as DECIDED
 from agui_core.tools.answers import clean
 from agui_core.tools.approval import Verdict
 from agui_core.tools.arguments import cut, read_arguments
@@ -28,6 +29,7 @@ from agui_core.wire.outgoing import enforced
 __all__ = [
     "APPROVAL",
     "Answers",
+    "check_open",
     "check_resume",
     "decisions",
     "entries_of",
@@ -35,6 +37,8 @@ __all__ = [
     "expired",
     "interrupt_for",
     "listed",
+    "not_voted",
+    "vote",
 ]
 
 SHOWN_IDS = 5
@@ -133,7 +137,7 @@ def entry_of(interrupt: Interrupt, answer: Answer) -> ResumeEntry:
     Raises `ResumeError` when the schema has no place for it: edited arguments that the agent would ignore are never
     dropped silently, as the tool would then run with what nobody agreed to.
     """
-    if answer is None or (isinstance(answer, Verdict) and answer.cancelled):
+    if answer is None:
         return ResumeEntry(interrupt_id=interrupt.id, status="cancelled")
     verdict = Verdict(approved=answer) if isinstance(answer, bool) else answer
     if not isinstance(verdict, Verdict):
@@ -141,8 +145,20 @@ def entry_of(interrupt: Interrupt, answer: Answer) -> ResumeEntry:
             f"{interrupt.id!r} is answered with {answer!r}, but takes True, False, None or a Verdict here;"
             " any other payload goes into a resume entry"
         )
+    reason = clean(verdict.reason) if verdict.reason else None
+    if verdict.cancelled:
+        given: dict[str, Any] | UnsetType = {"reason": reason} if reason else UNSET
+        return ResumeEntry(interrupt_id=interrupt.id, status="cancelled", payload=given)
     schema = {} if interrupt.response_schema is UNSET else interrupt.response_schema
-    return ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=_payload(interrupt.id, verdict, schema))
+    payload = _payload(interrupt.id, verdict, schema)
+    # A reason that the schema has no place for is said beside the payload.
+    told = not reason or (isinstance(payload, dict) and "reason" in payload)
+    return ResumeEntry(
+        interrupt_id=interrupt.id,
+        status="resolved",
+        payload=payload,
+        metadata=UNSET if told else {DECIDED: {"by": "person", "reason": reason}},
+    )
 
 
 def _payload(id: str, verdict: Verdict, schema: dict[str, Any]) -> bool | dict[str, Any]:
@@ -161,6 +177,58 @@ def _payload(id: str, verdict: Verdict, schema: dict[str, Any]) -> bool | dict[s
     if verdict.reason and (known is None or "reason" in known or schema.get("additionalProperties") is not False):
         payload["reason"] = clean(verdict.reason)
     return payload
+
+
+def check_open(interrupt: Interrupt, now: datetime | None = None) -> None:
+    """Raise `ApprovalError` when it is too late to decide on an interrupt."""
+    if expired(interrupt, now):
+        raise ApprovalError(
+            f"interrupt {cut(interrupt.id)!r} has expired and can only be given up, by `resume` [INT-8]"
+        )
+
+
+Votes: TypeAlias = dict[str, dict[str, Verdict]]
+"""By the id that several interrupts share: what was said to each, by its place among them."""
+
+
+def vote(votes: Votes, interrupts: Iterable[Interrupt], interrupt: Interrupt, verdict: Verdict) -> ResumeEntry | None:
+    """The entry for an interrupt that a person has decided on. Where several share its id (INT-15), the verdict is
+    noted in `votes`, and one entry comes when all were asked: a yes only if all said yes. None until then.
+    """
+    sharing = [each for each in interrupts if each.id == interrupt.id]
+    if len(sharing) < 2:
+        return entry_of(interrupt, verdict)
+    entry_of(interrupt, verdict)  # what this one does not take is refused before it counts
+    said = votes.setdefault(interrupt.id, {})
+    said.update({str(place): verdict for place, each in enumerate(sharing) if each == interrupt})
+    if len(said) < len(sharing):
+        return None
+    del votes[interrupt.id]
+    return entry_of(sharing[0], _together([said[str(place)] for place in range(len(sharing))]))
+
+
+def not_voted(votes: Votes, interrupts: Iterable[Interrupt]) -> list[Interrupt]:
+    """The interrupts that nobody has said anything to."""
+    places, found = Counter[str](), []
+    for each in interrupts:
+        place, places[each.id] = places[each.id], places[each.id] + 1
+        if str(place) not in votes.get(each.id, ()):
+            found.append(each)
+    return found
+
+
+def _together(verdicts: list[Verdict]) -> Verdict:
+    edits = [each.edited_args for each in verdicts if each.edited_args is not None]
+    approved = all(each.approved for each in verdicts)
+    if approved and edits and any(each != edits[0] for each in (*edits, *(v.edited_args for v in verdicts))):
+        raise ResumeError("interrupts that share one id were approved with different arguments; agree on one [INT-15]")
+    reasons = dict.fromkeys(each.reason for each in verdicts if each.reason)
+    return Verdict(
+        approved=approved,
+        edited_args=edits[0] if approved and edits else None,
+        reason="; ".join(reasons) or None,
+        cancelled=not approved and all(each.approved or each.cancelled for each in verdicts),
+    )
 
 
 def _approval_key(known: dict[str, Any] | None) -> str:
@@ -240,10 +308,10 @@ def decisions(
 
 
 def _read(entry: ResumeEntry) -> Verdict:
-    if entry.status != "resolved":
-        return Verdict(approved=False, cancelled=True)
     payload = entry.payload if isinstance(entry.payload, dict) else {}
     reason = payload.get("reason")
+    if entry.status != "resolved":
+        return Verdict(approved=False, cancelled=True, reason=reason if isinstance(reason, str) else None)
     edited = payload.get("editedArgs")
     approved = payload.get("approved") is True and (edited is None or isinstance(edited, dict))
     return Verdict(

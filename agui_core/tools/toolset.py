@@ -41,6 +41,8 @@ Handler: TypeAlias = Callable[..., Any]
 F = TypeVar("F", bound=Handler)
 
 _DECISIONS: dict[object, Decision] = {True: "ask", False: "run", "ask": "ask", "run": "run", "deny": "deny"}
+_DECIDING = (bool, str)
+"""Types of decisions: to Python 0 is False, and 1 is True."""
 
 _OPTIONS = {
     "description": TEXT,
@@ -94,7 +96,8 @@ class Tool:
         if self.approval == "always" or not callable(self.approval):
             return "ask"
         try:
-            return _DECISIONS.get(self.approval(dict(arguments)), "ask")
+            said = self.approval(dict(arguments))
+            return _DECISIONS.get(said, "ask") if type(said) in _DECIDING else "ask"
         except Exception:
             return "ask"
 

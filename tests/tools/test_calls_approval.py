@@ -415,16 +415,19 @@ async def test_deciding_on_a_call_that_an_interrupt_names(bank: Bank) -> None:
 
 async def test_keep_is_awaited_before_a_tool_with_effects_runs(bank: Bank) -> None:
     calls = thread(bank.tools, run("r", pay("a", 1), call("b"), pay("c", 2)), limit=1)
-    kept: list[tuple[list[int], bool]] = []
+    kept: list[tuple[list[int], dict[str, str]]] = []
 
     async def keep() -> None:
-        kept.append((list(bank.paid), calls._ledger.memory.records["a"].begun))
+        paid = list(bank.paid)
+        reborn = Calls.restore(calls.checkpoint(), Bank().tools)
+        await reborn.answer()
+        kept.append((paid, kinds(reborn)))
 
     async def confirm(request: ApprovalRequest) -> bool:
         return True
 
     await calls.answer(confirm, keep=keep)
-    assert kept == [([], True), ([1], False)]
+    assert kept == [([], {"a": "cancelled", "b": "ok", "c": "ok"}), ([1], {"a": "ok", "b": "ok", "c": "cancelled"})]
 
 
 async def test_what_could_not_be_kept_is_not_run(bank: Bank) -> None:

@@ -133,7 +133,10 @@ async def test_confirm_action_from_asking_to_reporting(
             "toolCallId": "c1",
             "content": "A person changed the arguments; it ran with"
             ' {"action":"wipe disk b","importance":"high"}\n\nwipe disk b is done',
-            "metadata": {"agui_core.answer": "ok"},
+            "metadata": {
+                "agui_core.answer": "ok",
+                "agui_core.approval": {"by": "person", "edited": True, "reason": "a is in use"},
+            },
         },
     ]
     post(calls, sent)
@@ -395,7 +398,7 @@ async def test_it_does_nothing_when_there_is_nothing_to_go_on_with() -> None:
     calls, script = scripted(first=run("r", say("x", "Hello.")))
     assert await calls.continue_with(script.send) == "done"
     calls, script = scripted(first=run("r", call("a", "agents_own")))
-    assert await calls.continue_with(script.send) == "done"
+    assert await calls.continue_with(script.send) == "waiting", "somebody may answer it"
 
 
 async def test_it_has_a_cap_on_rounds() -> None:

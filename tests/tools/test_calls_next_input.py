@@ -151,18 +151,12 @@ async def test_tools_may_come_later_and_are_offered_from_then_on(tools: Toolset)
 
 
 @pytest.mark.parametrize("echoed", [True, False])
-async def test_what_was_advertised_is_known_run_by_run(tools: Toolset, echoed: bool) -> None:
+async def test_the_last_input_decides_what_runs_whatever_run_id_comes_back(tools: Toolset, echoed: bool) -> None:
     calls = Calls(Reducer(), tools)
     calls.next_input(thread_id="t", run_id="r", tools=tools.filter(["look_up"]))
     feed(calls.reducer, run("r" if echoed else "another id", call("a"), call("b", "pay")))
-    if echoed:
-        # An input that never became a run changes nothing for the run before.
-        calls.reducer.add({"id": "x", "role": "tool", "toolCallId": "a", "content": "by hand"})
-        calls.next_input(run_id="lost", tools=tools.filter(["pay"]))
-    else:
-        await calls.answer()
-    assert calls.state("b") == ("input-available" if echoed else "output-error")
     await calls.answer()
+    assert calls.state("b") == "output-error"
     assert answers(calls)["b"].content == "Not run: there is no tool named pay here."
 
 
@@ -177,8 +171,10 @@ def test_the_offers_of_inputs_that_were_never_sent_do_not_pile_up(tools: Toolset
     calls = thread(tools, run("r"))
     for _ in range(200):
         calls.next_input()
-    assert len(calls._ledger.memory.offered) == 64
-    assert "r" in calls._ledger.memory.offered
+    size = len(calls.checkpoint())
+    for _ in range(200):
+        calls.next_input()
+    assert len(calls.checkpoint()) < size * 1.1
 
 
 # --- enforcement --------------------------------------------------------------------------------------------------

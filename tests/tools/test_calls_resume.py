@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from call_streams import call, feed, finished, interrupt, interrupted, result, run, started, thread
+from msgspec.structs import replace
 
 from agui_core.errors import ProtocolError, ResumeError
+from agui_core.protocol.base import UNSET
 from agui_core.protocol.events import RunFinishedEvent
 from agui_core.protocol.messages import FunctionCall, ToolCall
 from agui_core.protocol.run import Interrupt, ResumeEntry
@@ -227,7 +229,11 @@ OLDER = {"type": "object", "properties": {"accepted": {"type": "boolean"}}, "add
 )
 def test_the_payload_is_what_the_response_schema_allows(schema: Any, answer: Any, payload: Any) -> None:
     calls = stopped(interrupt("i", **({} if schema is None else {"responseSchema": schema})))
-    assert calls.resume({"i": answer}) == (entry("i", payload=payload),)
+    (given,) = calls.resume({"i": answer})
+    assert replace(given, metadata=UNSET) == entry("i", payload=payload)
+    reason = answer.reason if isinstance(answer, Verdict) else None
+    told = reason is None or (isinstance(payload, dict) and payload.get("reason") == reason)
+    assert told or given.metadata == {"agui_core.approval": {"by": "person", "reason": reason}}
 
 
 @pytest.mark.parametrize(

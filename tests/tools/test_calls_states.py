@@ -226,8 +226,8 @@ def test_a_restored_history_tells_its_states(toolset: Toolset) -> None:
         "output-denied",
         "output-error",
         "output-available",
-        "input-available",
-    ]
+        "approval-requested",
+    ], "the last one still waits (FT-2)"
 
 
 # --- who acts on one call -----------------------------------------------------------------------------------------
@@ -313,11 +313,11 @@ TRUTH: dict[str, tuple[list[Event], Waiting]] = {
     "a result before its call": (run("r", result("a"), call("a")), Waiting(who="nobody")),
     "an id answered before is used again": (
         [*run("q", call("a"), result("a")), *run("r", call("a"))],
-        Waiting(who="nobody"),
+        Waiting(who="agent", agent=("a",)),
     ),
     "an id answered before, and a new one": (
         [*run("q", call("a"), result("a")), *run("r", call("a"), call("b"))],
-        Waiting(who="application", application=("b",)),
+        Waiting(who="application", application=("b",), agent=("a",)),
     ),
     "an unanswered id of an earlier run is used again": (
         [*run("q", call("a", arguments="{")), *run("r", call("a", arguments="}"))],

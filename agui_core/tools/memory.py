@@ -1,0 +1,101 @@
+"""What `Calls` keeps beyond the process: one struct, as JSON, that rides as the `extra` of the reducer's checkpoint.
+
+Format 2 is written; format 1 is read too, and its begun calls become marks (see `effects`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from agui_core.errors import DecodeError
+from agui_core.protocol.messages import ToolMessage
+from agui_core.protocol.run import Interrupt, ResumeEntry
+from agui_core.tools.approval import Verdict
+from agui_core.tools.states import State
+
+__all__ = ["Memory", "Record", "read_memory"]
+
+
+class Record(msgspec.Struct):
+    """One call of the last run."""
+
+    message_id: str
+    opening: int = 0
+    """Counts up when the call starts anew."""
+    state: State = "input-streaming"
+    verdict: Verdict | None = None
+    digest: str = ""
+    """Of what the verdict is about."""
+
+
+class Memory(msgspec.Struct):
+    """What outlives the process."""
+
+    format: int = 2
+    seen: int = 0
+    """The version of the reducer up to which the records are right."""
+    thread_id: str | None = None
+    run_ids: list[str] = []
+    """Run ids that went out, the latest ones."""
+    offered: tuple[str, ...] | None = None
+    """Names of the tools in the last input; None before the first one."""
+    offered_ever: dict[str, None] = {}
+    """Names of the tools in all inputs of the thread."""
+    loaded: tuple[str, ...] = ()
+    """Calls of a loaded history that wait, or waited, for an answer."""
+    records: dict[str, Record] = {}
+    marks: list[str] = []
+    """See `Effects.marks`."""
+    edited: dict[str, str] = {}
+    """See `Effects.edited`."""
+    answers: dict[str, ToolMessage] = {}
+    """Answers that are not in the conversation yet."""
+    answers_to: dict[str, str] = {}
+    """The digest of the call that each of them answers."""
+    entries: dict[str, ResumeEntry] = {}
+    """Answers to open interrupts."""
+    votes: dict[str, dict[str, Verdict]] = {}
+    """By the id that several interrupts share: what was said to each so far, by its place among them."""
+    decided_at: int = 0
+    """The version at which the last of these came."""
+    sent: bool = False
+    """Whether they went into an input. Whatever the run then does, they are used up (OPEN-16)."""
+    carried: tuple[Interrupt, ...] = ()
+    """Interrupts that the reducer no longer shows, and that stay open because the input was refused (OPEN-16)."""
+    carried_from: str | None = None
+
+
+def read_memory(extra: bytes) -> tuple[Memory, tuple[str, ...]]:
+    """The memory in a checkpoint's `extra`, and the ids of the calls that format 1 calls begun.
+
+    Raises `DecodeError`.
+    """
+    try:
+        saved: dict[str, Any] = msgspec.json.decode(extra, type=dict[str, Any])
+        form = saved.get("format")
+        begun = _upgrade(saved) if form == 1 else ()
+        if form not in (1, 2):
+            raise DecodeError(f"the calls were kept in format {form!r}, which is not known here", rule="CHECKPOINT")
+        return msgspec.convert(saved, Memory), begun
+    except (msgspec.MsgspecError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DecodeError(f"the extra of the checkpoint is not that of Calls: {error}", rule="CHECKPOINT") from None
+
+
+def _upgrade(saved: dict[str, Any]) -> tuple[str, ...]:
+    """Make format 1 what format 2 is; the ids of the calls it calls begun."""
+    offers = saved.pop("offered", {})
+    saved["run_ids"] = list(offers)
+    if offers:
+        saved["offered"] = list(offers.values())[-1]
+    saved["offered_ever"] = dict.fromkeys(name for names in offers.values() for name in names)
+    saved["format"] = 2
+    records = saved.get("records", {})
+    # What a verdict was about is digested in another way now: it has to be said again.
+    for record in records.values():
+        if record.get("verdict") is not None and record.get("state") == "approval-responded":
+            record["state"] = "approval-requested"
+        record.pop("verdict", None)
+        record.pop("digest", None)
+    return tuple(id for id, record in records.items() if record.pop("begun", False))

@@ -1,0 +1,120 @@
+"""What the reducer says of the calls of the last run, and of a loaded history's, as of one version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+import msgspec
+
+from agui_core.protocol.messages import AssistantMessage, UserMessage
+from agui_core.protocol.run import Interrupt
+from agui_core.reducer.reducer import Reducer
+from agui_core.reducer.views import ToolCalls
+from agui_core.tools.memory import Memory
+from agui_core.tools.states import Phase
+from agui_core.tools.toolset import Toolset
+
+__all__ = ["RunView", "read_run"]
+
+_PHASES: dict[str, Phase] = {
+    "idle": "none",
+    "running": "going",
+    "finished": "over",
+    "interrupted": "over",
+    "cancelled": "broken",
+    "failed": "broken",
+    "truncated": "broken",
+    "rejected": "broken",
+}
+
+
+class RunView(msgspec.Struct, frozen=True, kw_only=True):
+    """See the module."""
+
+    version: int
+    phase: Phase
+    """A loaded history with calls that wait for us is `over`, as a run is that left them."""
+    thread_id: str
+    run_id: str
+    offered: Container[str]
+    """Names of the tools in our latest input; before the first one, all tools of the toolset."""
+    left: dict[str, None]
+    """The calls that had no result when the run ended, in order, answered since or not (FT-2)."""
+    pending: frozenset[str]
+    """Those that the agent's own list names too, where there is one, and that nobody has answered since (FT-13)."""
+    waiting: frozenset[str]
+    """The agent's own calls after which the run brought nothing more: somebody has to do something."""
+    unknown: tuple[str, ...]
+    """Calls that the run named as pending though no input and no answered call of the thread knows their tool."""
+    reused: frozenset[str]
+    """Calls with an id that was answered before the run (EVT-7)."""
+    interrupts: tuple[Interrupt, ...]
+    """What the next input has to answer (INT-5)."""
+    named: dict[str, list[Interrupt]]
+    """Calls that are answered through the resume entries of the interrupts that name them (FT-11)."""
+
+
+def read_run(reducer: Reducer, toolset: Toolset, memory: Memory, version: int) -> RunView:
+    """The view as of now. Costs a step for each call of the last run; before any run, for each message since the user's
+    last one.
+    """
+    run, calls = reducer.run, reducer.tool_calls
+    phase, interrupts = _PHASES[reducer.status], _open_interrupts(reducer, memory)
+    named: dict[str, list[Interrupt]] = {}
+    for interrupt in interrupts:
+        if isinstance(interrupt.tool_call_id, str):
+            named.setdefault(interrupt.tool_call_id, []).append(interrupt)
+    offered: Container[str] = toolset if memory.offered is None else frozenset(memory.offered)
+    left = {id: None for id in run.calls_without_result if id in calls}
+    pending = frozenset(run.pending_tool_calls)
+    if phase == "none":
+        left = _loaded(reducer, memory, lambda name: name in offered or name in toolset)
+        pending = frozenset(id for id in left if calls[id].result is None)
+        phase = "over" if left else phase
+    theirs = [id for id in left if not (calls[id].name in offered or calls[id].name in toolset)]
+    unknown = _unknown(calls, memory, [id for id in theirs if id in run.named_calls and calls[id].result is None])
+    last = frozenset(run.last_calls)
+    return RunView(
+        version=version,
+        phase=phase,
+        thread_id=run.thread_id or "",
+        run_id=run.run_id or "",
+        offered=offered,
+        left=left,
+        pending=pending,
+        waiting=frozenset(id for id in theirs if id in last and id not in unknown),
+        unknown=unknown,
+        reused=frozenset(run.reused_calls),
+        interrupts=interrupts,
+        named=named,
+    )
+
+
+def _open_interrupts(reducer: Reducer, memory: Memory) -> tuple[Interrupt, ...]:
+    run = reducer.run
+    if run.interrupts:
+        return run.interrupts
+    refused = reducer.status == "failed" and run.run_id == memory.carried_from
+    return memory.carried if run.run_id is None or refused else ()
+
+
+def _loaded(reducer: Reducer, memory: Memory, ours: Callable[[str], bool]) -> dict[str, None]:
+    """Before any run: the calls to tools of ours since the last user message that wait, or were answered here."""
+    before = frozenset(memory.loaded)
+    found: list[str] = []
+    for message in reversed(reducer.messages):
+        if isinstance(message, UserMessage):
+            break
+        if isinstance(message, AssistantMessage):
+            found += [call.id for call in reversed(message.tool_calls or ()) if ours(call.function.name)]
+    calls = reducer.tool_calls
+    memory.loaded = tuple(id for id in reversed(found) if id in before or calls[id].result is None)
+    return dict.fromkeys(memory.loaded)
+
+
+def _unknown(calls: ToolCalls, memory: Memory, ids: list[str]) -> tuple[str, ...]:
+    """Those whose tool nobody in this thread has offered or answered a call of."""
+    if not ids:
+        return ()
+    known = {call.name for call in calls.values() if call.result is not None}
+    return tuple(id for id in ids if calls[id].name not in known and calls[id].name not in memory.offered_ever)
