@@ -109,7 +109,7 @@ def _recreate_message(reducer: Standing, event: Any, item: Open) -> MessageEntry
 def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: Open) -> None:
     conversation = reducer._conversation
     conversation.settle(reducer._upcoming)
-    reducer._note_speech()
+    reducer._note_speech(event.tool_call_id)
     call = conversation.calls.get(event.tool_call_id)
     if call is None:
         call = _make_call(reducer, event)

@@ -267,16 +267,18 @@ class Standing:
     def _warn(self, rule: str, event: e.Event, message: str) -> None:
         self._log.add(rule, message, index=self._index - self._skew, type=event.type)
 
-    def _note_speech(self) -> None:
-        """Whether the run has said something since its latest call. The conversation is settled."""
-        spoken = self._conversation.spoken
-        if spoken != self._spoken:
-            self._said_something()
+    def _note_speech(self, starting: str | None = None) -> None:
+        """Whether the run has said something since its latest call, or before one that is `starting`. The conversation
+        is settled.
+        """
+        if self._conversation.spoken != self._spoken:
+            self._said_something(starting)
 
-    def _said_something(self) -> None:
+    def _said_something(self, starting: str | None = None) -> None:
         """No call so far is what the run ends with."""
         self._spoken = self._conversation.spoken
-        self._quiet_from = len(self._gate.sequence.started_calls)
+        started = self._gate.sequence.started_calls
+        self._quiet_from = len(started) - (starting is not None and starting == next(reversed(started), None))
 
     def _begin(self, event: e.RunStartedEvent) -> None:
         self._status = "running"

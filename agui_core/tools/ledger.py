@@ -144,7 +144,7 @@ class Ledger:
         calls = self.reducer.tool_calls
         memory.answers = {id: answer for id, answer in memory.answers.items() if id in calls}
         memory.answers_to = {id: digest for id, digest in memory.answers_to.items() if id in calls}
-        self.shown = {}
+        self.shown = {id: face for id, face in self.shown.items() if id in calls}
         self._plans = {id: plan for id, plan in self._plans.items() if id in left}
         open_ones = {interrupt.id for interrupt in self.page.interrupts}
         if memory.sent:
