@@ -24,7 +24,7 @@ from agui_core.stream.headers import Fields, Headers, header_fields
 from agui_core.stream.source import Source, is_foreign_cancellation
 from agui_core.tools.options import SECONDS, check_options
 from agui_core.wire import encode, encode_sse
-from agui_core.wire.foreign import is_model, plain
+from agui_core.wire.foreign import is_model
 
 __all__ = ["EventStream", "Receive", "Scope", "Send", "respond"]
 
@@ -233,7 +233,7 @@ def _raw(item: object) -> tuple[str, bytes]:
     elif isinstance(item, msgspec.Struct):
         text = encode(item)
     elif isinstance(item, dict) or is_model(item):
-        text = msgspec.json.encode(plain(item))
+        text = encode(item)  # type: ignore[arg-type]  # which msgspec writes as well
     else:
         raise TypeError(f"an event is a struct, a dict, JSON text or an ag_ui.core event, not a {type(item).__name__}")
     try:

@@ -27,9 +27,9 @@ from agui_core.stream.event_stream import EventStream, Receive, Scope, Send, res
 from agui_core.tools.options import COUNT, SECONDS, check_options
 from agui_core.wire.boundary import upgrade_input
 from agui_core.wire.enforce import judge
+from agui_core.wire.malformed import Malformed, pointer
 from agui_core.wire.outgoing import document
 from agui_core.wire.schema import Court, Unrecognised
-from agui_core.wire.values import Malformed, pointer
 
 __all__ = ["Endpoint", "Handler", "serve"]
 

@@ -21,7 +21,7 @@ from agui_core.tools.arguments import cut
 from agui_core.tools.errors import ToolError
 from agui_core.tools.states import Signal
 from agui_core.wire.encode import encode
-from agui_core.wire.foreign import is_model, plain
+from agui_core.wire.foreign import dumped, is_model
 from agui_core.wire.values import paired
 
 __all__ = ["ANSWER", "AnswerKind", "Outcome", "clean", "outcome_of_error", "outcome_of_result", "signal_of"]
@@ -112,9 +112,11 @@ def outcome_of_result(name: str, result: Any) -> Outcome:
 
 def _parts(result: Any) -> tuple[ContentPart, ...] | None:
     """The content parts that a result is made of, whether structs or dicts; None when it is anything else."""
-    parts = (result,) if isinstance(result, _PART_TYPES) else result
+    parts = (result,) if isinstance(result, _PART_TYPES) or is_model(result) else result
     if not isinstance(parts, list | tuple) or not parts:
         return None
+    if any(map(is_model, parts)):
+        parts = [dumped(part) if is_model(part) else part for part in parts]
     if not all(isinstance(part, _PART_TYPES) for part in parts):
         if not all(isinstance(part, dict) and part.get("type") in _PARTS for part in parts):
             return None
@@ -137,7 +139,7 @@ def _written(result: Any) -> str:
 def _foreign(value: Any) -> Any:
     """What msgspec does not know: models, and then nothing else."""
     if is_model(value):
-        return plain(value)
+        return dumped(value)
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from agui_core.wire.values import Path, pointer
+from agui_core.wire.malformed import Path, pointer
 
 __all__ = ["TRANSLATED", "Boundary", "Warn", "concerns", "translate", "upgrade_input", "upgrade_message"]
 

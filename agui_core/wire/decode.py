@@ -20,22 +20,13 @@ from agui_core.warning import ProtocolWarning, WarningLog
 from agui_core.wire.batch import Batch, decode_joined, join
 from agui_core.wire.boundary import TRANSLATED, Boundary, concerns, translate, upgrade_input
 from agui_core.wire.encode import to_wire
-from agui_core.wire.enforce import converted, judge
-from agui_core.wire.foreign import is_model, plain
+from agui_core.wire.enforce import converted, judge, lean
+from agui_core.wire.foreign import dumped, is_model
+from agui_core.wire.malformed import Malformed, Path, describe, pointer
 from agui_core.wire.parse import Text, check_size, parse
 from agui_core.wire.plain import PLAIN_OF, PlainEvent
 from agui_core.wire.schema import Court, Shape, Union, Unrecognised, node_of
-from agui_core.wire.values import (
-    Copier,
-    Malformed,
-    Path,
-    check_nesting,
-    describe,
-    nesting_exceeded,
-    pointer,
-    stack_exceeded,
-    too_deep,
-)
+from agui_core.wire.values import Copier, check_nesting, nesting_exceeded, stack_exceeded, too_deep
 
 __all__ = ["Decoder", "Policy", "decode"]
 
@@ -201,7 +192,7 @@ class Decoder:
         name = getattr(shape, "__name__", None)
         court = Court()
         try:
-            obj, _ = self._plain(value)
+            obj, _ = self._plain(value, shape)
             upgrade_input(obj, _quietly if own else court.note)
             judged = judge(shape, obj, court)
         except Malformed as verdict:
@@ -376,7 +367,7 @@ class Decoder:
             return obj
         return None
 
-    def _plain(self, value: object) -> tuple[dict[str, Any], list[Path]]:
+    def _plain(self, value: object, shape: Any = Event) -> tuple[dict[str, Any], list[Path]]:
         if isinstance(value, Text):
             obj, suspect = parse(value, self._limits)
             return self._owned(obj) if suspect else (obj, [])
@@ -384,7 +375,7 @@ class Decoder:
             value = to_wire(value)
         elif is_model(value):
             try:
-                value = plain(value)
+                value = lean(shape, dumped(value))
             except RecursionError:
                 raise stack_exceeded(self._limits.nesting) from None
         if not isinstance(value, dict):

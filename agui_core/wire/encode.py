@@ -8,11 +8,21 @@ from typing import Any
 import msgspec
 
 from agui_core.errors import LimitExceeded, ProtocolError
-from agui_core.wire.values import DEEPEST, Copier, Malformed
+from agui_core.wire.foreign import dumped, is_model
+from agui_core.wire.malformed import Malformed
+from agui_core.wire.values import DEEPEST, Copier
 
 __all__ = ["encode", "to_wire"]
 
-_encoder = msgspec.json.Encoder()
+
+def _dumped(value: Any) -> Any:
+    """What msgspec does not know: models, and then nothing else."""
+    if is_model(value):
+        return dumped(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_dumped)
 
 
 def encode(value: msgspec.Struct | Sequence[msgspec.Struct]) -> bytes:
@@ -27,7 +37,7 @@ def encode(value: msgspec.Struct | Sequence[msgspec.Struct]) -> bytes:
         return _encoder.encode(to_wire(value))
     except RecursionError:
         raise _too_deep() from None
-    except (TypeError, ValueError, OverflowError) as error:
+    except (Malformed, TypeError, ValueError, OverflowError) as error:
         raise _no_json(error) from None
 
 
@@ -37,7 +47,7 @@ def to_wire(value: msgspec.Struct | Sequence[msgspec.Struct]) -> Any:
     Raises as `encode` does.
     """
     try:
-        return Copier(DEEPEST).copy(msgspec.to_builtins(value))
+        return Copier(DEEPEST).copy(msgspec.to_builtins(value, enc_hook=_dumped))
     except RecursionError:
         raise _too_deep() from None
     except Malformed as verdict:

@@ -12,10 +12,11 @@ import msgspec
 
 from agui_core.errors import ProtocolError
 from agui_core.wire.encode import to_wire
+from agui_core.wire.malformed import Malformed, Path
 from agui_core.wire.schema import Court, Node, Unrecognised, node_of
-from agui_core.wire.values import DEEPEST, Copier, Malformed, Path
+from agui_core.wire.values import DEEPEST, Copier
 
-__all__ = ["judge", "validate"]
+__all__ = ["judge", "lean", "validate"]
 
 
 @functools.lru_cache(maxsize=128)
@@ -30,6 +31,11 @@ def judge(shape: Any, value: Any, court: Court) -> Any:
     """
     judged = _node(shape).judge(value, (), court)
     return judged if isinstance(judged, Unrecognised) else converted(judged, shape)
+
+
+def lean(shape: Any, value: Any) -> Any:
+    """Plain JSON without the nulls in optional fields of closed objects, as `shape` knows them. `value` stays."""
+    return _node(shape).lean(value)
 
 
 def converted(judged: Any, shape: Any) -> Any:

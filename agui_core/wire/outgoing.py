@@ -21,12 +21,13 @@ from agui_core.protocol.run import PROTOCOL_VERSION, RunAgentInput
 from agui_core.warning import WarningLog
 from agui_core.wire.boundary import upgrade_message
 from agui_core.wire.encode import to_wire
-from agui_core.wire.enforce import judge
-from agui_core.wire.foreign import is_model, plain
+from agui_core.wire.enforce import judge, lean
+from agui_core.wire.foreign import dumped, is_model
+from agui_core.wire.malformed import Malformed, Path
 from agui_core.wire.parse import parse
 from agui_core.wire.peers import NO_PARENTS, NO_SUBAGENTS, Peer
 from agui_core.wire.schema import Court, Unrecognised
-from agui_core.wire.values import Copier, Malformed, Path
+from agui_core.wire.values import Copier
 
 __all__ = ["address_input", "document", "enforce_input", "enforced"]
 
@@ -118,7 +119,7 @@ def document(run_input: object, limits: Limits) -> dict[str, Any]:
     elif isinstance(run_input, msgspec.Struct):
         run_input = to_wire(run_input)
     elif is_model(run_input):
-        run_input = plain(run_input)
+        run_input = lean(RunAgentInput, dumped(run_input))
     if not isinstance(run_input, Mapping):
         raise TypeError(f"a run input is a RunAgentInput, a dict or JSON, not a {type(run_input).__name__}")
     document: dict[str, Any] = Copier(limits.nesting).copy(dict(run_input))

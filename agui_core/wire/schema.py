@@ -15,7 +15,7 @@ from msgspec import inspect
 
 from agui_core.protocol.patch import OPERATIONS, is_pointer
 from agui_core.protocol.run import InterruptOutcome
-from agui_core.wire.values import Malformed, Path, describe, pointer
+from agui_core.wire.malformed import Malformed, Path, describe, pointer
 
 __all__ = ["Court", "Node", "Unrecognised", "node_of"]
 
@@ -67,6 +67,12 @@ class Node(ABC):
     @abstractmethod
     def judge(self, value: Any, path: Path, court: Court) -> Any:
         """What may stay of `value`, or an `Unrecognised`. Raises `Malformed`."""
+
+    def lean(self, value: Any) -> Any:
+        """The value without the nulls in optional fields of closed objects: with some writers that is what absent
+        fields look like. Whatever does not fit stays as it is.
+        """
+        return value
 
     def misfit(self, value: Any, path: Path) -> Malformed:
         """The verdict on a value that this place cannot hold."""
@@ -167,6 +173,9 @@ class _Items(Node):
             raise Malformed(f"must have at least {self._minimum} element", rule=self.rule, path=path)
         return kept
 
+    def lean(self, value: Any) -> Any:
+        return [self._item.lean(item) for item in value] if type(value) is list else value
+
 
 class _TextOrItems(Node):
     __slots__ = ("_items",)
@@ -182,6 +191,9 @@ class _TextOrItems(Node):
         if type(value) is not list:
             raise self.misfit(value, path)
         return self._items.judge(value, path, court)
+
+    def lean(self, value: Any) -> Any:
+        return self._items.lean(value)
 
 
 class _Patch(Node):
@@ -286,6 +298,16 @@ class Shape(Node):
             return lost
         return kept
 
+    def lean(self, value: Any) -> Any:
+        if type(value) is not dict:
+            return value
+        fields, required = self._fields, self._required
+        return {
+            name: fields[name].lean(item) if name in fields else item
+            for name, item in value.items()
+            if item is not None or name in required or name not in fields
+        }
+
     def _member(self, name: str, item: Any, path: Path, court: Court) -> Any:
         """What may stay of one member; UNSET when nothing does."""
         node = self._fields.get(name)
@@ -321,6 +343,11 @@ class Union(Node):
         if shape is None:  # removed unread: what else it holds has no known shape (PROC-17)
             return Unrecognised(f"unknown `{self.tag_field}` {tag!r:.60}", (*path, self.tag_field))
         return shape.judge(value, path, court)
+
+    def lean(self, value: Any) -> Any:
+        tag = value.get(self.tag_field) if type(value) is dict else None
+        shape = self.shapes.get(tag) if type(tag) is str else None
+        return value if shape is None else shape.lean(value)
 
 
 _shapes: dict[type[msgspec.Struct], Shape] = {}

@@ -15,65 +15,24 @@ import msgspec
 from agui_core.errors import LimitExceeded
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.events import EVENT_TYPES, Event
+from agui_core.wire.foreign import dumped, is_model
+from agui_core.wire.malformed import Malformed, Path
 
 __all__ = [
     "DEEPEST",
     "Copier",
-    "Malformed",
-    "Path",
     "check_nesting",
-    "describe",
     "nesting_exceeded",
     "paired",
-    "pointer",
     "stack_exceeded",
     "too_deep",
 ]
-
-Path = tuple[str | int, ...]
 
 DEEPEST = 900
 """Containers inside containers beyond which encoders may fail, whatever the limits are."""
 
 _LEAVES = frozenset({str, int, float, bool, type(None), type(UNSET)})
 _BITS = 14_280  # the bits of 4,300 decimal digits, beyond which CPython refuses to read or write an integer
-
-
-class Malformed(Exception):
-    """A known place holds a value that the protocol refuses (PROC-7), at `path`."""
-
-    def __init__(self, problem: str, *, rule: str = "PROC-7", path: Path = ()) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.rule = rule
-        self.path = path
-
-    def about(self, whole: str) -> str:
-        """The verdict as a sentence; `whole` is what to call the value itself."""
-        return f"`{pointer(self.path)}` {self.problem}" if self.path else f"{whole} {self.problem}"
-
-    def __str__(self) -> str:
-        return self.about("the event")
-
-
-def pointer(path: Iterable[str | int]) -> str:
-    """The JSON Pointer (RFC 6901) of a path."""
-    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
-
-
-def describe(value: object) -> str:
-    """A value for an error text: its kind, and itself when it is short."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return f"the string {value[:40] + '…' if len(value) > 40 else value!r}"
-    if isinstance(value, int | float):
-        return "a number out of range" if isinstance(value, int) and value.bit_length() > 64 else f"the number {value}"
-    if isinstance(value, dict):
-        return "an object"
-    return "an array" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
 
 
 def paired(text: str) -> str:
@@ -137,7 +96,8 @@ def check_nesting(event: Event, limit: int) -> None:
 class Copier:
     """Copies one JSON value into plain dicts, lists and scalars of its own, so that nothing foreign is kept.
 
-    Accepts subclasses of these (an enum that is a string, say) and tuples for lists; anything else raises `Malformed`,
+    Accepts subclasses of these (an enum that is a string, say), tuples for lists, and pydantic models as what they
+    write (see `foreign`); anything else raises `Malformed`,
     and more than `limit` containers in one another, inside of it, raise `LimitExceeded`. Lone surrogates become U+FFFD
     (pairs are joined); `repaired` then lists where.
     """
@@ -166,7 +126,13 @@ class Copier:
             if not room:
                 raise nesting_exceeded(self._limit)
             return self._dict(value, room - 1) if isinstance(value, dict) else self._list(value, room - 1)
-        return self._scalar(value)
+        return self._copy(self._dumped(value), room) if is_model(value) else self._scalar(value)
+
+    def _dumped(self, model: object) -> Any:
+        try:
+            return dumped(model)
+        except Malformed as verdict:
+            raise Malformed(verdict.problem, path=(*self._path, *verdict.path)) from None
 
     def _dict(self, value: dict[Any, Any], room: int) -> dict[str, Any]:
         copy: dict[str, Any] = {}
