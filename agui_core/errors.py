@@ -5,6 +5,8 @@ A text names the event, the id, what to do, and the rule in brackets, as in `[ST
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "AGUIError",
     "ApprovalError",
@@ -37,7 +39,18 @@ def plain(name: str) -> str:
 
 
 class AGUIError(Exception):
-    """The root of the tree."""
+    """The root of the tree. All its errors survive `pickle` and `copy`, with all they carry."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exception calls the class with `args`, which the keyword arguments of a subclass are not among.
+        return _remade, (type(self), self.args, self.__dict__)
+
+
+def _remade(kind: type[AGUIError], args: tuple[Any, ...], attributes: dict[str, Any]) -> AGUIError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class _StreamError(AGUIError):

@@ -8,7 +8,7 @@ A read costs what changed since the last read, plus one pointer per message held
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -37,11 +37,12 @@ class Reducer(Intake):
     with each accepted, expanded event after it was applied; what it raises is reported in `warnings` and stops nothing.
     `on_warning(warning)` is called with each single deviation as it occurs.
 
-    For one thread at a time; reading counts, as it joins what has arrived.
+    For one thread at a time; reading counts, as it joins what has arrived. `pickle` takes it as its checkpoint, without
+    `on_event`, `on_warning` and middleware.
     """
 
     @classmethod
-    def from_input(cls, run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object, **options: Any) -> Reducer:
+    def from_input(cls, run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object, **options: Any) -> Self:
         """A reducer that starts from a run input: a struct, a wire dict, JSON, or the official package's object."""
         reducer = cls(**options)
         parsed: RunAgentInput = reducer._decoder.to_shape(run_input, RunAgentInput, own=True)
@@ -67,10 +68,13 @@ class Reducer(Intake):
         else:
             self._conversation.append(made)
 
-    def renew(self) -> Reducer:
+    def renew(self) -> Self:
         """An idle reducer with the same messages, state and version: the thread goes on, say after a refusal."""
         twin = self.copy()
-        fresh = Reducer(
+        fresh = object.__new__(type(self))
+        fresh.__dict__.update(self.__dict__)  # what a subclass keeps
+        Reducer.__init__(
+            fresh,
             limits=self._limits,
             on_event=self._on_event,
             middleware=self._middleware,
@@ -176,10 +180,10 @@ class Reducer(Intake):
             run=self._run_version > since,
         )
 
-    def copy(self) -> Reducer:
-        """An independent reducer at the same event. O(messages held); shares what is frozen."""
+    def copy(self) -> Self:
+        """An independent reducer at the same event, of the same class. O(messages held); shares what is frozen."""
         self._stamp()
-        twin: Reducer = object.__new__(Reducer)
+        twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._log = self._log.copy(self._log.listener)
         twin._decoder = self._decoder.copy(twin._log)
@@ -193,6 +197,15 @@ class Reducer(Intake):
         twin._bind_items(self, new_of)
         twin._rewarm()
         return twin
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).restore, (self.checkpoint(self._extra),)
 
     # --- checkpoints ----------------------------------------------------------------------------------------------
 
@@ -216,7 +229,7 @@ class Reducer(Intake):
         limits: Limits | None = None,
         middleware: Iterable[Middleware] = (),
         on_warning: Callable[[ProtocolWarning], object] | None = None,
-    ) -> Reducer:
+    ) -> Self:
         """The reducer of a whole checkpoint and the increments made after it, in order. It goes on at that very event.
 
         `limits`: instead of those that the checkpoint was made with. Raises `AGUIError` for what is no checkpoint, cut,

@@ -81,7 +81,7 @@ class Standing:
         self._decoder = Decoder(self._log, policy=policy, limits=limits)
         self._gate = Gate(limits, Noted(self), lenient=policy == "lenient")
         self._conversation = Conversation(limits)
-        self._state = Document({} if state is UNSET or state is None else state, limits)
+        self._state = Document({} if state is UNSET or state is None else self._decoder.to_json(state, "state"), limits)
         self._sse = SSEDecoder(limits.event_bytes)
         self._lines = JSONLinesDecoder(limits.event_bytes)
         self._middleware = tuple(middleware)

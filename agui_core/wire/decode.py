@@ -203,6 +203,16 @@ class Decoder:
             self._note(rule, message, path, name, None)
         return judged
 
+    def to_json(self, value: object, what: str) -> Any:
+        """A private copy of open data that an application gives: models as what they write.
+
+        Raises `ProtocolError` for what is no JSON, `LimitExceeded` for what is nested too deeply.
+        """
+        try:
+            return Copier(self._limits.nesting).copy(value)
+        except Malformed as verdict:
+            raise ProtocolError(verdict.about(f"the {what}"), rule=verdict.rule) from None
+
     # Many events at a time
 
     def decode_batch(self, batch: Batch | list[bytes], index: int) -> Iterator[tuple[int, list[Event]]]:

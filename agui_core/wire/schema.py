@@ -251,7 +251,7 @@ def _no_discriminator(holder: dict[str, Any], name: str, path: Path) -> Malforme
 class Shape(Node):
     """A closed object: one struct. `known` are its wire names."""
 
-    __slots__ = ("_fields", "_required", "_tag_field", "known", "struct", "tag")
+    __slots__ = ("_fields", "_flat", "_required", "_tag_field", "known", "struct", "tag")
     expected = "an object"
 
     def __init__(self, struct: type[msgspec.Struct], tag_field: str | None, tag: str) -> None:
@@ -260,12 +260,14 @@ class Shape(Node):
         self._tag_field = tag_field
         self.tag = tag
         self._fields: dict[str, Node] = {}
+        self._flat = True
         self._required: tuple[str, ...] = ()
         self.known: frozenset[str] = frozenset()
 
     def fill(self, fields: dict[str, Node], required: tuple[str, ...]) -> None:
         """Add the fields, which may hold this very shape again."""
         self._fields = fields
+        self._flat = all(type(node).lean is Node.lean for node in fields.values())
         self._required = required
         self.known = frozenset(fields) | ({self._tag_field} if self._tag_field else set())
 
@@ -299,7 +301,7 @@ class Shape(Node):
         return kept
 
     def lean(self, value: Any) -> Any:
-        if type(value) is not dict:
+        if type(value) is not dict or (self._flat and None not in value.values()):
             return value
         fields, required = self._fields, self._required
         return {
