@@ -61,4 +61,6 @@ def _too_deep() -> LimitExceeded:
 
 
 def _no_json(error: Exception) -> ProtocolError:
+    if isinstance(error, Malformed):
+        return ProtocolError(error.about("the value"), rule=error.rule)
     return ProtocolError(f"the value cannot be written as JSON: {error}", rule="PROC-7")

@@ -11,7 +11,7 @@ import enum
 import json
 import multiprocessing
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from call_streams import answers, call, one, run, thread
 
 import agui_core as agui
 from agui_core.errors import AGUIError
+from agui_core.protocol.content import TextPart
 from agui_core.tools import InvalidArguments, ToolError
 from agui_core.warning import WarningLog
 from agui_core.wire.outgoing import enforce_input
@@ -89,18 +90,10 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     )["forwardedProps"]["x"],
     "encoded struct": lambda v: json.loads(agui.encode(agui.events.CustomEvent(name="n", value=v)))["value"],
     "wire of a struct": lambda v: agui.to_wire(agui.events.CustomEvent(name="n", value=v))["value"],
-    "conformed": lambda v: agui.to_wire(
-        next(
-            iter(agui.conform([STARTED, official.CustomEvent(name="n", value=v)], policy="lenient"))
-            and _second(agui.conform([STARTED, official.CustomEvent(name="n", value=v)]))
-        )
-    )["value"],
+    "conformed": lambda v: agui.to_wire(list(agui.conform([STARTED, official.CustomEvent(name="n", value=v)]))[1])[
+        "value"
+    ],
 }
-
-
-def _second(events: Iterator[Any]) -> Iterator[Any]:
-    next(events)
-    return events
 
 
 @pytest.mark.parametrize("shape", [lambda v: v, lambda v: [v], lambda v: {"deep": (v,)}], ids=["bare", "list", "deep"])
@@ -127,12 +120,11 @@ async def test_a_result_of_a_tool_writes_itself(shape: Callable[[Any], Any]) -> 
 async def test_content_parts_of_the_official_package_are_parts() -> None:
     calls = one(lambda: [official.TextInputContent(text="a harbour")])
     await calls.answer()
-    assert answers(calls)["a"].content == (agui.messages.TextPart(text="a harbour"),)
+    assert answers(calls)["a"].content == (TextPart(text="a harbour"),)
 
 
 def test_what_pydantic_cannot_write_is_malformed_with_its_place() -> None:
     class Odd(pydantic.BaseModel):  # type: ignore[name-defined,misc]
-        model_config = {"arbitrary_types_allowed": True}
         inside: Any
 
     for value in (Odd(inside=[object()]), {"a": [Odd(inside=object())]}):
@@ -158,15 +150,13 @@ def test_models_that_cannot_be_written_raise_our_errors_only() -> None:
     deep: Any = 1
     for _ in range(3_000):
         deep = [deep]
-    for value in (circle, Breaking(), Circle(round=deep), Circle(round=float("nan"))):
+    for value in (circle, Breaking(), Circle(round=deep)):
         reducer = agui.Reducer()
         reducer.apply(STARTED)
         with pytest.raises(AGUIError):
             reducer.apply({"type": "CUSTOM", "name": "n", "value": value})
         with pytest.raises(AGUIError):
-            agui.encode(agui.events.CustomEvent(name="n", value=value)) and agui.to_wire(
-                agui.events.CustomEvent(name="n", value=value)
-            )
+            agui.to_wire(agui.events.CustomEvent(name="n", value=value))
 
 
 def test_none_in_an_optional_field_of_an_older_package_is_absent() -> None:
@@ -178,9 +168,9 @@ def test_none_in_an_optional_field_of_an_older_package_is_absent() -> None:
         tool_call_name: str = pydantic.Field(alias="toolCallName")
         parent_message_id: str | None = pydantic.Field(None, alias="parentMessageId")
         timestamp: int | None = None
-        metadata: Any = {"x": None}
+        metadata: Any
 
-    reducer = reduced(Call(toolCallId="a", toolCallName="look_up"))
+    reducer = reduced(Call(toolCallId="a", toolCallName="look_up", metadata={"x": None}))
     assert reducer.warnings == ()
     assert reducer.tool_calls["a"].metadata == {"x": None}
 
@@ -217,9 +207,9 @@ def _fail(_: int) -> None:
 
 
 def test_an_error_comes_back_from_a_worker() -> None:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        with pytest.raises(agui.ProtocolError, match=r"RUN-1") as raised:
-            pool.map_async(_fail, [1]).get(timeout=60)
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool, pytest.raises(agui.ProtocolError, match=r"RUN-1") as raised:
+        pool.map_async(_fail, [1]).get(timeout=60)
     assert raised.value.index == 0
 
 
