@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 
-from agui_core.cli import chat, compact, demo, reduce, serve, verify, watch
+from agui_core.cli import chat, compact, demo, reduce, rules, serve, verify, watch
 from agui_core.cli.safe import safe_line
 from agui_core.cli.source import WrongUse
 
 __all__ = ["main"]
 
-_COMMANDS = (reduce, verify, compact, watch, chat, serve, demo)
+_COMMANDS = (reduce, verify, compact, watch, chat, serve, demo, rules)
 _BROKEN_PIPE = 128 + 13
 _INTERRUPTED = 128 + 2
 _WRONG_USE = 2
