@@ -182,7 +182,8 @@ class ToolCallView:
         entry = self._now()
         if entry.reading is None:
             entry.reading = Arguments()
-        entry.reading.read(entry.text or "", complete=entry.complete, broken=entry.broken)
+        nesting = self._reducer.limits.nesting
+        entry.reading.read(entry.text or "", complete=entry.complete, broken=entry.broken, nesting=nesting)
         return entry.reading
 
 

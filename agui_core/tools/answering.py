@@ -1,6 +1,6 @@
 """Answering: one pass over the calls of the last run, with a pool of workers and one person to ask.
 
-Workers take calls from a queue; there are as many as slots are free, so that starting a task is not paid for each call.
+Workers take calls from a queue; there are at most `limit` of them, so that starting a task is not paid for each call.
 The person is asked in call order, beside the workers. Answers are added in call order, as soon as all before them are
 there. Runs on asyncio and trio; no task outlives `run`, only threads that were abandoned.
 
@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from inspect import isawaitable
 from math import inf
-from threading import Event
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -24,17 +23,27 @@ from anyio import CancelScope, CapacityLimiter, create_task_group, current_effec
 from anyio import get_cancelled_exc_class as cancelled_class
 from anyio.lowlevel import checkpoint
 from anyio.to_thread import run_sync
+from msgspec.structs import replace
 
 from agui_core.errors import AGUIError
 from agui_core.protocol.run import Interrupt
-from agui_core.tools.answers import Outcome, cancelled, outcome_of_error, outcome_of_result, timed_out
+from agui_core.tools.answers import (
+    Outcome,
+    cancelled,
+    crowded_out,
+    outcome_of_error,
+    outcome_of_result,
+    timed_out,
+)
 from agui_core.tools.approval import ApprovalRequest, Confirm, Plan, Verdict
 from agui_core.tools.context import ToolContext
 from agui_core.tools.deciding import decide, decide_interrupt
 from agui_core.tools.deciding import request as request_for
 from agui_core.tools.ledger import Ledger
+from agui_core.tools.result_size import bounded
 from agui_core.tools.resume import APPROVAL, expired
-from agui_core.tools.slots import Slots, ThreadedCall
+from agui_core.tools.running import Settings, awaited, contained
+from agui_core.tools.slots import ThreadedCall, abandoned_threads
 from agui_core.tools.states import ANSWERED
 
 __all__ = ["Answering"]
@@ -55,18 +64,14 @@ class Answering:
     def __init__(
         self,
         ledger: Ledger,
-        slots: Slots,
+        settings: Settings,
         *,
-        timeout: float | None,
-        expose_errors: bool,
         confirm: Confirm | None,
         keep: Callable[[], Awaitable[object]] | None,
         progress: Callable[[str, Any], Awaitable[object]] | None,
     ) -> None:
         self._ledger = ledger
-        self._slots = slots
-        self._timeout = timeout
-        self._expose_errors = expose_errors
+        self._settings = settings
         self._confirm = confirm
         self._keep = keep
         self._progress = progress
@@ -81,7 +86,6 @@ class Answering:
         self._openings: dict[str, int] = {}
         self._workers = 0
         self._begun: set[str] = set()
-        self._watch: CancelScope | None = None
         self._errors: list[Exception] = []
 
     async def run(self) -> tuple[str, ...]:
@@ -206,41 +210,25 @@ class Answering:
     # --- running --------------------------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Start as many workers as there is work and room for; wait for room where threads were left behind."""
-        for _ in range(min(len(self._queue), self._slots.free - self._workers)):
+        """Start as many workers as there is work and room for."""
+        for _ in range(min(len(self._queue), self._settings.limit - self._workers)):
             self._workers += 1
             self._tasks.start_soon(self._work)
-        if self._queue and self._slots.abandoned and self._watch is None:
-            self._watch = CancelScope()
-            self._tasks.start_soon(self._watch_threads, self._watch)
 
     async def _work(self) -> None:
         try:
-            while self._queue and self._workers <= self._slots.free:
+            while self._queue:
                 await self._execute(*self._queue.popleft())
         finally:
             self._workers -= 1
-        if self._queue:
-            self._fill()
-        elif self._watch is not None:
-            self._watch.cancel()
-
-    async def _watch_threads(self, scope: CancelScope) -> None:
-        """Start workers when abandoned threads end, as long as there is work."""
-        stopped = Event()
-        with scope:
-            try:
-                while self._queue and self._slots.abandoned:
-                    ended = self._slots.ended
-                    self._fill()
-                    await run_sync(self._slots.wait, ended, stopped, abandon_on_cancel=True, limiter=self._limiter)
-            finally:
-                self._slots.stop(stopped)
-        self._watch = None
-        self._fill()
 
     async def _execute(self, id: str, plan: Plan) -> None:
         assert plan.tool is not None
+        left_behind = 0 if plan.tool.is_async else abandoned_threads()
+        if left_behind >= self._settings.threads:
+            self._ledger.keep(id, crowded_out(left_behind), self._run_id, plan.by)
+            self._flush()
+            return
         if self._ledger.phase != "over" or not await self._mark(id, plan):
             self._waiting.add(id)
             return
@@ -248,6 +236,7 @@ class Answering:
         outcome = await self._call(id, plan)
         if plan.edited is not None:
             outcome = outcome.after_edit(plan.edited)
+        outcome = replace(outcome, content=bounded(outcome.content, self._settings.result_bytes_of(plan.tool)))
         self._begun.discard(id)
         self._keep_result(id, outcome, plan)
         self._flush()
@@ -295,9 +284,9 @@ class Answering:
             state=self._ledger.reducer.state,
             report=None if self._progress is None else self._report,
         )
-        seconds = self._timeout if tool.timeout is None else tool.timeout
+        seconds = self._settings.timeout if tool.timeout is None else tool.timeout
         scope = None if seconds is None else CancelScope(deadline=current_time() + seconds)
-        thread = None if tool.is_async else ThreadedCall(self._slots)
+        thread = None if tool.is_async else ThreadedCall()
         try:
             function = tool.bind(arguments, context)
             if scope is None:
@@ -305,7 +294,7 @@ class Answering:
             else:
                 with scope:
                     result = await self._invoke(id, function, thread)
-        except (KeyboardInterrupt, GeneratorExit):
+        except (KeyboardInterrupt, GeneratorExit):  # see `contained`: this task is being closed
             raise
         except BaseException as error:
             if current_effective_deadline() == -inf:  # the whole pass is being cancelled
@@ -314,7 +303,7 @@ class Answering:
                 await checkpoint()
             if scope is None or not scope.cancel_called:
                 _log.warning("tool %s failed", tool.name, exc_info=error)
-                return outcome_of_error(tool.name, error, exposed=self._expose_errors)
+                return outcome_of_error(tool.name, error, exposed=self._settings.expose_errors)
         else:
             if scope is None or not scope.cancelled_caught:
                 return outcome_of_result(tool.name, result)
@@ -323,13 +312,13 @@ class Answering:
 
     async def _invoke(self, id: str, function: Callable[[], Any], thread: ThreadedCall | None) -> Any:
         if thread is None:
-            return await function()
+            return await contained(function())
         result, error = await self._in_thread(id, function, thread)
         if isinstance(error, GeneratorExit):  # of the function's own; nobody closes us
             raise RuntimeError("the function raised GeneratorExit") from error
         if error is not None:
             raise error
-        return await result if isawaitable(result) else result
+        return await contained(awaited(result)) if isawaitable(result) else result
 
     async def _in_thread(self, id: str, function: Callable[[], Any], thread: ThreadedCall) -> Any:
         try:

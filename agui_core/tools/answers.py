@@ -22,7 +22,8 @@ from agui_core.tools.errors import ToolError
 from agui_core.tools.states import Signal
 from agui_core.wire.encode import encode
 from agui_core.wire.foreign import dumped, is_model
-from agui_core.wire.values import paired
+from agui_core.wire.malformed import Malformed
+from agui_core.wire.values import DEEPEST, Copier, paired
 
 __all__ = ["ANSWER", "AnswerKind", "Outcome", "clean", "outcome_of_error", "outcome_of_result", "signal_of"]
 
@@ -104,7 +105,7 @@ def outcome_of_result(name: str, result: Any) -> Outcome:
         return Outcome(kind="ok", content=clean(result))
     try:
         return Outcome(kind="ok", content=_parts(result) or _written(result))
-    except (TypeError, ValueError, OverflowError, RecursionError, AGUIError):
+    except (TypeError, ValueError, OverflowError, RecursionError, AGUIError, Malformed):
         return failed(name, "its result cannot be written as JSON")
     except Exception:  # writing may run code of the application's own types
         return failed(name, "its result cannot be read")
@@ -131,9 +132,12 @@ def _written(result: Any) -> str:
     if isinstance(result, str):
         return clean(str(result))
     try:
-        return _encoder.encode(result).decode()
+        text = _encoder.encode(result)
     except UnicodeEncodeError:
-        return encode(msgspec.to_builtins(result, enc_hook=_foreign)).decode()
+        text = encode(msgspec.to_builtins(result, enc_hook=_foreign))
+    if b"null" in text:  # msgspec writes it for NaN and infinity too, which are no JSON
+        Copier(DEEPEST).copy(msgspec.to_builtins(result, enc_hook=_foreign))
+    return text.decode()
 
 
 def _foreign(value: Any) -> Any:
@@ -179,6 +183,15 @@ def timed_out(name: str, seconds: float, *, abandoned: bool) -> Outcome:
         kind="timeout",
         content=f"The tool {cut(name)} took longer than {seconds:g} s: {fate}.",
         error=f"{cut(name)} took longer than {seconds:g} s",
+    )
+
+
+def crowded_out(left_behind: int) -> Outcome:
+    """No thread could be begun for a sync tool."""
+    return Outcome(
+        kind="cancelled",
+        content=f"Not run: {left_behind} earlier calls never came back; try again later.",
+        error="not run: earlier calls never came back",
     )
 
 

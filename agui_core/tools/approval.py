@@ -16,7 +16,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import Outcome, denied, invalid, ruled_out
-from agui_core.tools.arguments import canonical, cut
+from agui_core.tools.arguments import MAX_NESTING, canonical, cut
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.toolset import Tool
 
@@ -108,7 +108,9 @@ def digest_of(call: ToolCallView | None, opening: int, interrupts: Iterable[Inte
     return sha256(prefixed(*parts)).hexdigest()
 
 
-def plan_of(call: ToolCallView, tool: Tool | None, verdict: Verdict | None, *, asked: bool) -> Plan:
+def plan_of(
+    call: ToolCallView, tool: Tool | None, verdict: Verdict | None, *, asked: bool, nesting: int = MAX_NESTING
+) -> Plan:
     """Judge one unanswered call of ours. `tool` is None when it may not be used in this run; `asked`: a person was
     asked
     before, and without their verdict it does not run. A policy that denies wins over an approval. Never raises.
@@ -124,7 +126,7 @@ def plan_of(call: ToolCallView, tool: Tool | None, verdict: Verdict | None, *, a
         return _answer(invalid(f"the arguments are no JSON document: {fault}.", "broken arguments"))
     edited = None if verdict is None else verdict.edited_args
     try:
-        arguments = tool.convert(call.arguments if edited is None else edited)
+        arguments = tool.convert(call.arguments if edited is None else edited, nesting=nesting)
     except InvalidArguments as error:
         whose = "" if edited is None else "as a person changed them, "
         return _answer(invalid(f"{whose}{error.message}"))

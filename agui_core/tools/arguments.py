@@ -36,6 +36,16 @@ Path: TypeAlias = "tuple[Path, str | int] | None"
 """Where a value sits, innermost step last; written out only for an error."""
 
 
+class _Room:
+    """What a value may still hold: `values` that follow, and `nesting` containers inside each other."""
+
+    __slots__ = ("nesting", "values")
+
+    def __init__(self, nesting: int) -> None:
+        self.nesting = nesting
+        self.values = MAX_VALUES
+
+
 def cut(text: str, length: int = SHOWN) -> str:
     """At most `length` characters of a text, with lone surrogates escaped."""
     text = text if len(text) <= length else text[: length - 1] + "…"
@@ -75,15 +85,16 @@ def value_at(value: Any, steps: list[str | int]) -> Any:
     return value
 
 
-def read_arguments(arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+def read_arguments(arguments: str | Mapping[str, Any], nesting: int = MAX_NESTING) -> dict[str, Any]:
     """The arguments as a new JSON object, from the text of a call or from an object that an application holds.
 
     Blank text is `{}`, as the empty arguments of a call are. Raises `InvalidArguments` and nothing else.
     """
     try:
-        value = _decode(arguments) if isinstance(arguments, str) else _copy(_mapping(arguments), None, 1, [MAX_VALUES])
+        room = _Room(nesting)
+        value = _decode(arguments, room) if isinstance(arguments, str) else _copy(_mapping(arguments), None, 1, room)
     except RecursionError:
-        _refuse_nesting()
+        _refuse_nesting(nesting)
     if type(value) is not dict:
         raise InvalidArguments(
             f"the arguments are no JSON object: {shown(value)}", expected="a JSON object", value=shown(value)
@@ -113,7 +124,7 @@ def _mapping(arguments: object) -> object:
     return dict(arguments) if isinstance(arguments, Mapping) else arguments
 
 
-def _decode(text: str) -> Any:
+def _decode(text: str, room: _Room) -> Any:
     if not text.strip(" \t\r\n"):
         return {}
     try:
@@ -131,15 +142,15 @@ def _decode(text: str) -> Any:
             expected="a shorter number",
             value=shown(text),
         ) from None
-    if _needs_walk(text):
-        return _copy(value, None, 1, [MAX_VALUES])
+    if _needs_walk(text, room.nesting):
+        return _copy(value, None, 1, room)
     return value
 
 
-def _needs_walk(text: str) -> bool:
+def _needs_walk(text: str, nesting: int) -> bool:
     """Whether decoded text could nest too deep, hold too many values or a lone surrogate."""
     opened = text.count("[") + text.count("{")
-    return opened > MAX_NESTING or opened + text.count(",") >= MAX_VALUES or not text.isascii() or "\\u" in text
+    return opened > nesting or opened + text.count(",") >= MAX_VALUES or not text.isascii() or "\\u" in text
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -167,18 +178,18 @@ def _constant(text: str) -> NoReturn:
 _decoder = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
 
 
-def _copy(value: Any, path: Path, depth: int, room: list[int]) -> Any:
-    """An independent copy of a JSON value; refuses whatever is none. `room`: how many values may follow."""
-    room[0] -= 1
-    if room[0] < 0:
+def _copy(value: Any, path: Path, depth: int, room: _Room) -> Any:
+    """An independent copy of a JSON value; refuses whatever is none."""
+    room.values -= 1
+    if room.values < 0:
         raise InvalidArguments(f"the arguments hold more than {MAX_VALUES} values", expected="fewer values")
     kind = type(value)
     if kind is dict:
-        _check_nesting(depth)
+        _check_nesting(depth, room.nesting)
         _check_keys(value, path)
         return {name: _copy(item, (path, name), depth + 1, room) for name, item in value.items()}
     if kind is list:
-        _check_nesting(depth)
+        _check_nesting(depth, room.nesting)
         return [_copy(item, (path, index), depth + 1, room) for index, item in enumerate(value)]
     if not _is_plain(value, kind):
         _refuse(f"{shown(value)} is no JSON value", path, shown(value))
@@ -222,12 +233,12 @@ def _check_keys(names: Iterable[object], path: Path) -> None:
             _refuse(f"the key {cut(ascii(name))} is no text", path, cut(ascii(name)))
 
 
-def _check_nesting(depth: int) -> None:
-    if depth > MAX_NESTING:
-        _refuse_nesting()
+def _check_nesting(depth: int, limit: int) -> None:
+    if depth > limit:
+        _refuse_nesting(limit)
 
 
-def _refuse_nesting() -> NoReturn:
+def _refuse_nesting(limit: int) -> NoReturn:
     raise InvalidArguments(
-        f"the arguments nest deeper than {MAX_NESTING} containers", expected=f"at most {MAX_NESTING} levels"
+        f"the arguments nest deeper than {limit} containers", expected=f"at most {limit} levels"
     ) from None

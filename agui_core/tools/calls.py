@@ -26,9 +26,10 @@ from agui_core.tools.deciding import decide, request, resume
 from agui_core.tools.ledger import Ledger
 from agui_core.tools.memory import Memory, read_memory
 from agui_core.tools.next_input import build_input
-from agui_core.tools.options import COUNT, SECONDS, SWITCH, Option, check_options
+from agui_core.tools.options import Option, check_options
+from agui_core.tools.result_size import RESULT_BYTES
 from agui_core.tools.resume import Answers, check_resume, listed
-from agui_core.tools.slots import Slots
+from agui_core.tools.running import Settings
 from agui_core.tools.states import State, Waiting
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import ProtocolWarning, WarningLog
@@ -45,17 +46,19 @@ Send: TypeAlias = Callable[[RunAgentInput], Awaitable[object]]
 _OPTIONS = {
     "reducer": Option("a Reducer", (Reducer,)),
     "toolset": Option("a Toolset", (Toolset,)),
-    "limit": COUNT,
-    "timeout": SECONDS,
-    "expose_errors": SWITCH,
 }
 
 
 class Calls:
     """The tool calls of one reducer's thread. `toolset` is all that the application offers.
 
-    `limit`: how many calls run at a time. `timeout`: seconds for a tool without a timeout of its own. `expose_errors`:
-    put the text of a tool's exceptions into its answers, which may show paths and secrets to the model and to people.
+    `limit`: how many calls run at a time. `timeout`: seconds for a tool without a timeout of its own, from when its
+    call begins. `expose_errors`: put the text of a tool's exceptions into its answers, which may show paths and secrets
+    to the model and to people. `result_bytes`: bytes of UTF-8 that an answer may have, for a tool without a bound of
+    its own; what is longer is cut and says so; None for no bound.
+
+    A sync tool runs in a thread, which cannot be stopped. Those that never came back are counted for the whole process;
+    from `threads` of them on (4 times `limit`, if not said) sync tools are answered "not run", and async ones run.
     """
 
     def __init__(
@@ -64,17 +67,21 @@ class Calls:
         toolset: Toolset,
         *,
         limit: int = 32,
+        threads: int | None = None,
         timeout: float | None = None,
         expose_errors: bool = False,
+        result_bytes: int | None = RESULT_BYTES,
     ) -> None:
-        check_options(
-            _OPTIONS, reducer=reducer, toolset=toolset, limit=limit, timeout=timeout, expose_errors=expose_errors
+        check_options(_OPTIONS, reducer=reducer, toolset=toolset)
+        self._settings = Settings.checked(
+            limit=limit,
+            threads=threads,
+            timeout=timeout,
+            expose_errors=expose_errors,
+            result_bytes=result_bytes,
         )
         self._log = WarningLog()
         self._ledger = Ledger(reducer, toolset, Memory(seen=reducer.version), self._log)
-        self._slots = Slots(limit)
-        self._timeout = timeout
-        self._expose_errors = expose_errors
         self._answering = False
 
     @property
@@ -196,9 +203,9 @@ class Calls:
         run; without it such calls wait. `keep` is awaited before a tool with effects runs: write `checkpoint()` down
         there, and after a crash the call is not run again. `progress` gets what tools report.
 
-        Sync tools run in threads. One that is not back at its timeout is abandoned there; it keeps its slot until it
-        ends. When this is cancelled, finished calls are answered all the same, begun ones with "cancelled: it may have
-        taken effect", and the others stay pending. What `confirm` or `keep` raise is raised at the end, and the calls
+        Sync tools run in threads. One that is not back at its timeout is abandoned there, and holds up nobody. When
+        this is cancelled, finished calls are answered all the same, begun ones with "cancelled: it may have taken
+        effect", and the others stay pending. What `confirm` or `keep` raise is raised at the end, and the calls
         concerned stay pending. Calls of a failed, cancelled, truncated or refused run are not executed (FT-7).
         """
         from agui_core.tools.answering import Answering  # anyio is loaded when something async is touched
@@ -211,9 +218,7 @@ class Calls:
         try:
             return await Answering(
                 self._ledger,
-                self._slots,
-                timeout=self._timeout,
-                expose_errors=self._expose_errors,
+                self._settings,
                 confirm=confirm,
                 keep=keep,
                 progress=progress,
@@ -226,11 +231,11 @@ class Calls:
         wait. `output` is what the model gets, a text, content parts or any JSON value; `error`, a short text for
         people, marks a failure. `stopped`: the application cut the run off, and ran a whole call of it all the same.
 
-        Raises `TypeError` for what is no JSON. Raises `ApprovalError` when the call is answered already, runs here,
-        waits for an approval, was denied, is answered through an interrupt, or belongs to a run that goes on or ended
-        badly (FT-7).
+        Raises `TypeError` for what is no JSON, `ValueError` for more than `result_bytes`, `ApprovalError` when the call
+        is answered already, runs here, waits for an approval, was denied, is answered through an interrupt, or belongs
+        to a run that goes on or ended badly (FT-7).
         """
-        self._ledger.answer_by_hand(id, output, error, stopped=stopped)
+        self._ledger.answer_by_hand(id, output, error, stopped=stopped, bound=self._settings.result_bytes_of)
 
     # --- the next run ---------------------------------------------------------------------------------------------
 
@@ -378,8 +383,10 @@ class Calls:
         toolset: Toolset,
         *increments: bytes,
         limit: int = 32,
+        threads: int | None = None,
         timeout: float | None = None,
         expose_errors: bool = False,
+        result_bytes: int | None = RESULT_BYTES,
         **options: Any,
     ) -> Calls:
         """Go on from a checkpoint, in another process. `toolset` has to be declared anew; `options` are those of
@@ -388,7 +395,15 @@ class Calls:
         Raises `AGUIError` for bytes that are no checkpoint.
         """
         reducer = Reducer.restore(data, *increments, **options)
-        calls = cls(reducer, toolset, limit=limit, timeout=timeout, expose_errors=expose_errors)
+        calls = cls(
+            reducer,
+            toolset,
+            limit=limit,
+            threads=threads,
+            timeout=timeout,
+            expose_errors=expose_errors,
+            result_bytes=result_bytes,
+        )
         if reducer.extra:
             memory, begun = read_memory(reducer.extra)
             calls._ledger = Ledger(reducer, toolset, memory, calls._log, begun)

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 from agui_core.tools.arguments import cut
 from agui_core.tools.errors import DeclarationError
+from agui_core.tools.value_cost import Values, division
 
 __all__ = ["SchemaGraph"]
 
@@ -42,6 +43,7 @@ REPEATS = 3
 _SAME_LISTS = ("allOf", "anyOf", "oneOf")
 _SAME_SINGLES = ("not", "if", "then", "else")
 _SAME_MAPS = ("dependentSchemas", "dependencies")
+_COMPARING = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "const")
 _COUNTED = ("enum", "const", "required", "type", "dependentRequired", "dependencies")
 _REFUSED = ("$dynamicRef", "$recursiveRef")
 _ROOT = 0
@@ -54,6 +56,8 @@ class _Subschema:
     """
 
     __slots__ = (
+        "comparisons",
+        "divides",
         "elements",
         "every_member",
         "members",
@@ -62,12 +66,17 @@ class _Subschema:
         "pattern",
         "prefix",
         "same",
+        "unique",
         "weight",
     )
 
     def __init__(self) -> None:
         self.weight = 1
         self.pattern = False
+        self.comparisons = 0
+        """With how many values a value is compared."""
+        self.divides = False
+        self.unique = False
         self.name_patterns = 0
         self.same: list[int] = []
         self.members: dict[str, int] = {}
@@ -83,11 +92,12 @@ class SchemaGraph:
     Raises `DeclarationError` for what cannot be bounded.
     """
 
-    __slots__ = ("_height", "_order", "_ranks", "_subschemas", "patterns")
+    __slots__ = ("_height", "_order", "_ranks", "_subschemas", "_weighs", "patterns")
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.patterns = _survey(schema)
         self._subschemas = _Reader(schema).subschemas
+        self._weighs = any(each.comparisons or each.unique for each in self._subschemas)
         self._order, self._height = _sort(self._subschemas)
         self._ranks = {number: rank for rank, number in enumerate(self._order)}
 
@@ -97,6 +107,7 @@ class SchemaGraph:
         `character` is what one character costs that a pattern has to look at. O(min(steps, budget)).
         """
         total = 0
+        values = Values(value if self._weighs else {})
         stack: list[tuple[Any, dict[int, int], int]] = [(value, {_ROOT: 1}, 1)]
         while stack and total <= budget:
             value, counts, depth = stack.pop()
@@ -106,7 +117,7 @@ class SchemaGraph:
             parts: dict[Any, dict[int, int]] = {}
             for number, times in counts.items():
                 subschema = self._subschemas[number]
-                total += times * _price(subschema, value, character)
+                total += times * _price(subschema, value, character, values)
                 if total > budget:
                     return total
                 for part, targets in _targets(subschema, value):
@@ -137,8 +148,14 @@ class SchemaGraph:
         return steps
 
 
-def _price(subschema: _Subschema, value: Any, character: int) -> int:
+def _price(subschema: _Subschema, value: Any, character: int, values: Values) -> int:
     price = subschema.weight
+    if subschema.comparisons:
+        price += subschema.comparisons * values.of(value).long
+    if subschema.divides:
+        price += division(value)
+    if subschema.unique and type(value) is list:
+        price += values.uniqueness(value)
     if type(value) is str:
         if subschema.pattern:
             price += len(value) * character
@@ -225,6 +242,9 @@ class _Reader:
             _check_base(schema)
         into.weight += sum(_size(schema[keyword]) for keyword in _COUNTED if keyword in schema)
         into.pattern = "pattern" in schema
+        into.comparisons = sum(keyword in schema for keyword in _COMPARING) + len(_list(schema.get("enum")))
+        into.divides = "multipleOf" in schema
+        into.unique = schema.get("uniqueItems") is True
         self._read_same(schema, into)
         self._read_members(schema, into)
         self._read_elements(schema, into)

@@ -8,7 +8,7 @@ read, plus one step for each call of the last run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,10 +22,11 @@ from agui_core.tools.approval import DecidedBy, Plan, Verdict, digest_of, plan_o
 from agui_core.tools.arguments import cut, read_arguments
 from agui_core.tools.effects import Effects
 from agui_core.tools.memory import Memory, Record
+from agui_core.tools.result_size import size_of
 from agui_core.tools.resume import not_voted
 from agui_core.tools.run_view import RunView, read_run
 from agui_core.tools.states import ANSWERED, Actor, Phase, Signal, Waiting, advance, who_acts
-from agui_core.tools.toolset import Toolset
+from agui_core.tools.toolset import Tool, Toolset
 from agui_core.warning import WarningLog
 
 __all__ = ["Ledger", "own"]
@@ -218,7 +219,7 @@ class Ledger:
                 why = "too many calls of this thread may or may not have run (Limits.tool_calls)."
                 return Plan(action="answer", outcome=invalid(why, "too many calls without a known answer"))
         asked = record is not None and record.state in ("approval-requested", "approval-responded")
-        return plan_of(call, tool, verdict, asked=asked)
+        return plan_of(call, tool, verdict, asked=asked, nesting=self.reducer.limits.nesting)
 
     # --- running --------------------------------------------------------------------------------------------------
 
@@ -311,8 +312,18 @@ class Ledger:
             added.append(id)
         return added
 
-    def answer_by_hand(self, id: str, output: Any, error: str | None, *, stopped: bool) -> None:
-        """Answer a call, as `Calls.set_output` says; `stopped`: also one of a run that was cut off."""
+    def answer_by_hand(
+        self,
+        id: str,
+        output: Any,
+        error: str | None,
+        *,
+        stopped: bool,
+        bound: Callable[[Tool | None], int | None],
+    ) -> None:
+        """Answer a call, as `Calls.set_output` says; `stopped`: also one of a run that was cut off. `bound`: the bytes
+        that the answers of a tool may have.
+        """
         self.sync()
         page = self.page
         if id not in page.left:
@@ -333,6 +344,12 @@ class Ledger:
         outcome = outcome_of_result(call.name, output)
         if outcome.kind != "ok":
             raise TypeError(f"the output of tool call {cut(id)!r} cannot be written as JSON; nothing was answered")
+        limit, size = bound(self.toolset.get(call.name)), size_of(outcome.content)
+        if limit is not None and size > limit:
+            raise ValueError(
+                f"the output of tool call {cut(id)!r} has {size:,} bytes, more than result_bytes={limit:,}; nothing was"
+                " answered: shorten it"
+            )
         if not isinstance(error, str | None):
             raise TypeError(f"the error is a short text or None, not {type(error).__name__}")
         if error is not None:

@@ -30,8 +30,9 @@ from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import ANSWER, AnswerKind
 from agui_core.tools.arguments import cut
 from agui_core.tools.declare import is_async
-from agui_core.tools.options import COUNT, SECONDS, SWITCH, Option, check_options
-from agui_core.tools.slots import Slots
+from agui_core.tools.options import COUNT, Option, check_options
+from agui_core.tools.result_size import RESULT_BYTES
+from agui_core.tools.running import Settings
 from agui_core.tools.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -56,9 +57,6 @@ _OPTIONS = {
     "decide": Option("a function of messages and tools", (Callable,)),
     "toolset": Option("a Toolset", (Toolset,)),
     "max_tool_calls": COUNT,
-    "limit": COUNT,
-    "timeout": SECONDS,
-    "expose_errors": SWITCH,
 }
 
 
@@ -107,8 +105,7 @@ class ToolLoop:
 
     `max_tool_calls` bounds the calls that are attempted between two user messages; invalid and denied ones count. The
     same name with the same arguments, asked for the third time, is not run and ends the loop as well. `limit`: how many
-    calls run at a time in one run. `timeout`: seconds for a tool without a timeout of its own. `expose_errors`: put the
-    text of a tool's exceptions on the stream, which may show paths and secrets to people and models.
+    calls run at a time in one run. `threads`, `timeout`, `expose_errors` and `result_bytes` are those of `Calls`.
     """
 
     def __init__(
@@ -118,27 +115,26 @@ class ToolLoop:
         *,
         max_tool_calls: int = 8,
         limit: int = 32,
+        threads: int | None = None,
         timeout: float | None = None,
         expose_errors: bool = False,
+        result_bytes: int | None = RESULT_BYTES,
     ) -> None:
-        check_options(
-            _OPTIONS,
-            decide=decide,
-            toolset=toolset,
-            max_tool_calls=max_tool_calls,
+        check_options(_OPTIONS, decide=decide, toolset=toolset, max_tool_calls=max_tool_calls)
+        self.settings = Settings.checked(
             limit=limit,
+            threads=threads,
             timeout=timeout,
             expose_errors=expose_errors,
+            result_bytes=result_bytes,
         )
+        """How calls are run."""
         self.decide = decide
         self.decides_async = is_async(decide)
         """Whether a call of `decide` gives a coroutine. A sync one runs in a thread."""
         self.toolset = toolset
         """The agent's own tools. Tools may be added at any time."""
         self.max_tool_calls = max_tool_calls
-        self.timeout = timeout
-        self.expose_errors = expose_errors
-        self.slots = Slots(limit)
 
     def run(self, run_input: RunAgentInput) -> LoopRun:
         """One run: an async context manager and an async iterable of event structs. A handler for `serve` as it is.

@@ -14,10 +14,11 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from inspect import isawaitable
+from math import inf
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from anyio import ResourceGuard
+from anyio import CapacityLimiter, ResourceGuard
 from anyio.lowlevel import checkpoint
 from anyio.to_thread import run_sync
 
@@ -36,7 +37,7 @@ from agui_core.tools.ledger import Ledger
 from agui_core.tools.loop import LoopResult, LoopStatus, ToolLoop, observe, on_the_wire
 from agui_core.tools.memory import Memory
 from agui_core.tools.resume import decisions, interrupt_for
-from agui_core.tools.slots import ThreadedCall
+from agui_core.tools.slots import ThreadedCall, abandoned_threads
 from agui_core.warning import WarningLog
 
 __all__ = ["LoopRun"]
@@ -235,9 +236,13 @@ class LoopRun:
         try:
             if loop.decides_async:
                 return await decide()
-            thread = ThreadedCall(loop.slots)
+            left_behind = abandoned_threads()
+            if left_behind >= loop.settings.threads:
+                raise RuntimeError(f"no thread for it: {left_behind} earlier calls never came back")
+            thread = ThreadedCall()
             try:
-                given, error = await run_sync(partial(thread.run, decide), abandon_on_cancel=True)
+                work = partial(thread.run, decide)
+                given, error = await run_sync(work, abandon_on_cancel=True, limiter=CapacityLimiter(inf))
             finally:
                 thread.give_up()
             if error is not None:
@@ -289,9 +294,7 @@ class LoopRun:
                 self._put_answer(id, plan_of(call, None, None, asked=False).outcome)
         await Answering(
             ledger,
-            loop.slots,
-            timeout=loop.timeout,
-            expose_errors=loop.expose_errors,
+            loop.settings,
             confirm=None,
             keep=None,
             progress=None,

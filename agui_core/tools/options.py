@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, NamedTuple
 
-__all__ = ["COUNT", "SECONDS", "SWITCH", "TEXT", "Option", "check_options"]
+__all__ = ["COUNT", "COUNT_OR_NONE", "SECONDS", "SWITCH", "TEXT", "Option", "check_options"]
 
 
 class Option(NamedTuple):
@@ -32,6 +32,9 @@ TEXT = Option("text", (str,))
 SWITCH = Option("True or False", (bool,))
 """Nothing else, as a setting's "false" is true to Python."""
 COUNT = Option("a whole number, 1 at least", (int,), lambda number: number >= 1)
+COUNT_OR_NONE = Option(
+    "a whole number, 1 at least, or None", (int, NoneType), lambda number: number is None or number >= 1
+)
 SECONDS = Option(
     "seconds above 0, or None",
     (int, float, NoneType),

@@ -1,64 +1,33 @@
-"""Slots: how many calls may run at a time, counting threads that were left behind.
+"""Worker threads of sync tools, and those that were left behind.
 
-Python cannot stop a thread. One whose call is given up is abandoned: it runs on, and keeps its slot until it ends, so
-that a tool that hangs cannot fill the machine with threads. Thread-safe; needs no event loop.
+Python cannot stop a thread. One whose call is given up is abandoned: it runs on, and holds up nobody. Abandoned threads
+are counted for the whole process; where there are too many, no further thread is begun. Thread-safe; needs no event
+loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Condition, Event
+from threading import Lock
 from typing import Any
 
-__all__ = ["Slots", "ThreadedCall"]
+__all__ = ["ThreadedCall", "abandoned_threads"]
+
+_lock = Lock()
+_abandoned = 0
 
 
-class Slots:
-    """`limit` slots, less those that abandoned threads keep."""
-
-    __slots__ = ("_abandoned", "_changed", "_ended", "limit")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self._changed = Condition()
-        self._abandoned = 0
-        self._ended = 0
-
-    @property
-    def free(self) -> int:
-        """How many calls may run beside the abandoned threads."""
-        return max(self.limit - self._abandoned, 0)
-
-    @property
-    def abandoned(self) -> int:
-        """Threads that still run though nobody waits for them."""
-        return self._abandoned
-
-    @property
-    def ended(self) -> int:
-        """Abandoned threads that have ended, ever."""
-        return self._ended
-
-    def wait(self, ended: int, stopped: Event) -> None:
-        """Block until more than `ended` abandoned threads have ended, none is left, or `stop` was called."""
-        with self._changed:
-            while self._ended <= ended and self._abandoned and not stopped.is_set():
-                self._changed.wait()
-
-    def stop(self, stopped: Event) -> None:
-        """End the waiting that was given this event."""
-        stopped.set()
-        with self._changed:
-            self._changed.notify_all()
+def abandoned_threads() -> int:
+    """How many threads of this process still run though nobody waits for them."""
+    return _abandoned
 
 
 class ThreadedCall:
     """One call of a function in a worker thread."""
 
-    __slots__ = ("_given_up", "_slots", "abandoned", "ended", "started")
+    __slots__ = ("_given_up", "abandoned", "ended", "started")
 
-    def __init__(self, slots: Slots) -> None:
-        self._slots = slots
+    def __init__(self) -> None:
         self.abandoned = False
         self._given_up = False
         self.started = False
@@ -66,11 +35,10 @@ class ThreadedCall:
 
     def run(self, function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         """In the thread: the function's value, or what it raised. Nothing is raised through the thread's machinery,
-        which
-        does not get along with every exception (`StopIteration`, `SystemExit`).
+        which does not get along with every exception (`StopIteration`, `SystemExit`).
         """
-        slots = self._slots
-        with slots._changed:
+        global _abandoned
+        with _lock:
             if self._given_up:
                 return None, None
             self.started = True
@@ -79,19 +47,17 @@ class ThreadedCall:
             result = function(), None
         except BaseException as error:
             result = None, error
-        with slots._changed:
+        with _lock:
             self.ended = True
             if self.abandoned:
-                slots._abandoned -= 1
-                slots._ended += 1
-                slots._changed.notify_all()
+                _abandoned -= 1
         return result
 
     def give_up(self) -> None:
         """In the event loop: nobody waits any more. What runs is abandoned, what has not begun never will."""
-        slots = self._slots
-        with slots._changed:
+        global _abandoned
+        with _lock:
             self._given_up = True
             if self.started and not self.ended:
                 self.abandoned = True
-                slots._abandoned += 1
+                _abandoned += 1

@@ -12,13 +12,14 @@ import functools
 import inspect
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
 from agui_core.protocol import run as protocol
 from agui_core.protocol.base import UNSET, Metadata, UnsetType
-from agui_core.tools.arguments import read_arguments, shown
+from agui_core.tools.arguments import MAX_NESTING, read_arguments, shown
 from agui_core.tools.context import ToolContext
 from agui_core.tools.declare import Signature, context_parameter, describe, is_async, name_of, refuse_generators
 from agui_core.tools.errors import DeclarationError, InvalidArguments
@@ -53,6 +54,11 @@ _OPTIONS = {
         lambda approval: callable(approval) or approval in ("never", "always"),
     ),
     "timeout": SECONDS,
+    "result_bytes": Option(
+        "a whole number, 1 at least, None or UNSET",
+        (int, NoneType, UnsetType),
+        lambda number: not isinstance(number, int) or number >= 1,
+    ),
 }
 
 
@@ -69,6 +75,8 @@ class Tool:
     approval: Approval
     timeout: float | None
     """Seconds that one call may take; None: no bound of its own."""
+    result_bytes: int | UnsetType | None
+    """Bytes of UTF-8 that an answer may have; None: no bound; UNSET: that of whoever runs it."""
     handler: Handler | None
     """What runs the call; None: somebody else does."""
     is_async: bool
@@ -81,13 +89,13 @@ class Tool:
     """The parameter of the handler that gets the `ToolContext`."""
     _fit: Callable[[dict[str, Any]], dict[str, Any]] = field(repr=False)
 
-    def convert(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+    def convert(self, arguments: str | Mapping[str, Any], *, nesting: int = MAX_NESTING) -> dict[str, Any]:
         """The arguments of a call as what the handler takes: by name with defaults filled in, or as one dict.
 
         Takes the text of a call or a JSON object, which is copied. Raises `InvalidArguments` and nothing else. Costs
         one decoding and one conversion of the arguments.
         """
-        return self._fit(read_arguments(arguments))
+        return self._fit(read_arguments(arguments, nesting))
 
     def judge(self, arguments: dict[str, Any]) -> Decision:
         """What the policy says about converted arguments; never raises, in doubt it asks."""
@@ -150,6 +158,7 @@ class Toolset:
         effects: bool = False,
         approval: Approval | None = None,
         timeout: float | None = None,
+        result_bytes: int | UnsetType | None = UNSET,
     ) -> Callable[[F], F]: ...
 
     def tool(
@@ -162,6 +171,7 @@ class Toolset:
         effects: bool = False,
         approval: Approval | None = None,
         timeout: float | None = None,
+        result_bytes: int | UnsetType | None = UNSET,
     ) -> Any:
         """Declare a function, bound method, `functools.partial` or callable object as a tool; gives it back unchanged.
 
@@ -180,6 +190,7 @@ class Toolset:
                     effects=effects,
                     approval=approval if approval is not None else "always" if effects else "never",
                     timeout=timeout,
+                    result_bytes=result_bytes,
                     handler=function,
                     is_async=is_async(function),
                     by_name=True,
@@ -199,6 +210,7 @@ class Toolset:
         effects: bool | None = None,
         approval: Approval | None = None,
         timeout: float | None = None,
+        result_bytes: int | UnsetType | None = UNSET,
     ) -> Tool:
         """Add a tool that is known by its JSON Schema only, as the protocol's `Tool` or as a dict of the same fields.
 
@@ -219,6 +231,7 @@ class Toolset:
             effects=True if effects is None else effects,
             approval=approval if approval is not None else "never" if effects is False else "always",
             timeout=timeout,
+            result_bytes=result_bytes,
             handler=handler,
             is_async=handler is not None and is_async(handler),
             metadata=wire.metadata,
