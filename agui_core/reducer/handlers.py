@@ -425,7 +425,25 @@ def _prepare_run_started(reducer: Standing, event: e.RunStartedEvent) -> None:
             _bound_text(reducer, event, entry)
 
 
+def _take_out_superseded(reducer: Standing) -> None:
+    """What the run that begins takes the place of goes before it, as by a snapshot."""
+    if reducer._superseded is None:
+        return
+    gone, textless = reducer._superseded
+    reducer._superseded = None
+    conversation = reducer._conversation
+    conversation.settle(reducer._upcoming)
+    kept = [entry for entry in conversation.entries() if entry.id not in gone or entry.role == "tool"]
+    for entry in kept:
+        if entry.id in textless and entry.role == "assistant":
+            entry.text = None
+            conversation.touch(entry)
+    reducer._settle()
+    conversation.restate(kept, reducer._upcoming)
+
+
 def _run_started(reducer: Standing, event: e.RunStartedEvent, item: None) -> None:
+    _take_out_superseded(reducer)
     reducer._chill()
     reducer._begin(event)
     if event.input is not UNSET:
@@ -460,6 +478,7 @@ def _run_finished(reducer: Standing, event: e.RunFinishedEvent, item: None) -> N
 
 
 def _run_error(reducer: Standing, event: e.RunErrorEvent, item: None) -> None:
+    _take_out_superseded(reducer)
     changes: dict[str, Any] = {"error": event, "interrupts": ()}
     if event.usage is not UNSET:
         changes["usage"] = event.usage

@@ -58,7 +58,7 @@ class Reducer(Intake):
         """
         if self._status == "running":
             raise AGUIError("a message can be added before or after a run, not while one is going on")
-        made = self._decoder.to_shape(message, Message, own=True)
+        made = self._decoder.to_shape(message, Message, own=True, said=True)
         self._settle()
         self._changes += 1
         if isinstance(made, ToolMessage):
@@ -67,6 +67,16 @@ class Reducer(Intake):
             self._run_version = self._now
         else:
             self._conversation.append(made)
+
+    def supersede(self, ids: Iterable[str], *, text_of: Iterable[str] = ()) -> None:
+        """The next run takes the place of these messages: they are taken out when its first event comes, before it is
+        applied, as a snapshot without them would (`changes.removed`). Assistant messages in `text_of` lose their text
+        and keep their calls. Tool messages stay. Without ids: forget what was said before. Not kept in checkpoints.
+        """
+        if self._status == "running":
+            raise AGUIError("messages can be superseded before or after a run, not while one is going on")
+        gone, textless = frozenset(ids), frozenset(text_of)
+        self._superseded = (gone, textless) if gone or textless else None
 
     def renew(self) -> Self:
         """An idle reducer with the same messages, state and version: the thread goes on, say after a refusal."""

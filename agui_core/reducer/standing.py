@@ -113,6 +113,8 @@ class Standing:
         self._marks: dict[int, Any] = {}
         """What `checkpoint` remembers of the checkpoints made here."""
         self._extra = b""
+        self._superseded: tuple[frozenset[str], frozenset[str]] | None = None
+        """Ids of the messages that go, and of those that lose their text, when the next run begins."""
         self._room = 0
         # Characters that are no text: those held when they were last measured, and all that came since.
         self._other = 0

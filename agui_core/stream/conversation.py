@@ -42,6 +42,7 @@ from agui_core.tools.states import Waiting as Waits
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import ProtocolWarning
 from agui_core.wire import encode, to_wire, validate
+from agui_core.wire.boundary import upgrade_message
 from agui_core.wire.outgoing import enforced
 
 __all__ = ["Conversation"]
@@ -63,6 +64,8 @@ class _Saved(msgspec.Struct):
     usage: Usage
     answers: bytes
     """Answers to interrupts, as JSON."""
+    since: int | None = None
+    """The version of the reducer before the last run."""
 
 
 class Conversation:
@@ -214,11 +217,14 @@ class Conversation:
         return self._start(since, forced=True)
 
     def retry(self) -> Turn:
-        """Send the thread once more, as a new run (IN-8), after one that failed, broke off or was stopped. What came of
-        that one stays; its calls are answered, unexecuted (OPEN-17). Raises `Waiting` as `send` does.
+        """Send the thread once more, as a new run (IN-8), after one that failed, broke off or was stopped.
+
+        What that one said after the last word of the user or of a tool is not sent, and taken out of the thread when
+        the first event of the new run comes (until then it stays, RUN-22). Its calls stay and are answered, unexecuted
+        (OPEN-17). A new run that brings no message is warned about. Raises `Waiting` as `send` does.
         """
         self._check_free()
-        return self._start(self.reducer.version, forced=True)
+        return self._start(self.reducer.version, forced=True, again=True)
 
     def go_on(self) -> Turn:
         """Do what is left to do, say in a restored conversation: ask, run what may run, send what no run has taken up.
@@ -319,6 +325,7 @@ class Conversation:
                 owed=rounds.owed,
                 usage=rounds.usage,
                 answers=encode(list(rounds.answers.values())),
+                since=rounds.since,
             )
         )
 
@@ -346,6 +353,7 @@ class Conversation:
         chat = cls(agent, calls=calls, thread_id=last.thread_id, **options)
         chat.stopped = last.stopped
         rounds = chat._rounds
+        rounds.since = last.since
         rounds.usage, rounds.owed, rounds.answers = last.usage, last.owed and not begun, _read_answers(last.answers)
         return chat
 
@@ -385,24 +393,33 @@ class Conversation:
         else:
             parts = [part if isinstance(part, Mapping) else to_wire(part) for part in content]
             wire = {"id": str(uuid4()), "role": "user", "content": parts}
-        message: UserMessage | None = enforced(UserMessage, wire, self._rounds.log)
+        upgrade_message(wire, (), lambda rule, told, path: None)
+        message: UserMessage | None = enforced(UserMessage, wire, self._rounds.log, said=True)
         if message is None:
             raise ProtocolError("what the user says is no user message", rule="PROC-9", type="UserMessage")
         return message
 
     def _start(
-        self, since: int, *, forced: bool = False, message: UserMessage | None = None, after: Turn | None = None
+        self,
+        since: int,
+        *,
+        forced: bool = False,
+        again: bool = False,
+        message: UserMessage | None = None,
+        after: Turn | None = None,
     ) -> Turn:
         """A turn, whose updates count from version `since`. It begins with a `message`, once the one before is over."""
         self._check_entered()
         assert self._tasks is not None
         self.stopped, self.error = False, None
         turn = self._turn = Turn(self, self._news, since)
-        self._tasks.start_soon(self._play, turn, forced, message, after)
+        self._tasks.start_soon(self._play, turn, forced, again, message, after)
         self._news.tell()
         return turn
 
-    async def _play(self, turn: Turn, forced: bool, message: UserMessage | None, after: Turn | None) -> None:
+    async def _play(
+        self, turn: Turn, forced: bool, again: bool, message: UserMessage | None, after: Turn | None
+    ) -> None:
         """The task of a turn. What goes wrong is the turn's `error`, and ends nothing else."""
         try:
             with turn.scope:
@@ -413,7 +430,7 @@ class Conversation:
                     self._rounds.abandon()
                     self._rounds.say(message)
                     forced = True
-                turn.ending = await self._rounds.play(forced=forced)
+                turn.ending = await self._rounds.play(forced=forced, again=again)
             if turn.scope.cancelled_caught:
                 turn.ending = "stopped"
         except Exception as error:

@@ -14,12 +14,13 @@ from typing import Any, Protocol, TypeAlias
 
 from anyio.lowlevel import checkpoint
 
-from agui_core.errors import AGUIError, TransportError
+from agui_core.errors import AGUIError, TransportError, quoted
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import UserMessage
 from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
 from agui_core.reducer import Reducer, Run
 from agui_core.stream.follow import LiveRun, follow
+from agui_core.stream.half_said import HalfSaid, half_said
 from agui_core.stream.turn import Ending
 from agui_core.stream.usage import Usage
 from agui_core.tools.answers import Outcome
@@ -81,6 +82,8 @@ class Rounds:
         """Answers to interrupts, until all have one."""
         self.owed = False
         """The user said something that no run has taken up."""
+        self.since: int | None = None
+        """The version of the reducer before the last run."""
         self.decisions = 0
         """How many answers came by hand."""
         self.log = WarningLog()
@@ -133,8 +136,10 @@ class Rounds:
             if id not in named:
                 self.add_answer(id, _WENT_ON)
 
-    async def play(self, *, forced: bool) -> Ending:
-        """Run after run. `forced`: the first one is sent whatever was answered before."""
+    async def play(self, *, forced: bool, again: bool = False) -> Ending:
+        """Run after run. `forced`: the first one is sent whatever was answered before; `again`: in the place of the
+        last run, which broke.
+        """
         asked: object = None
         runs = 0
         went_on = False  # for nothing but calls of tools that nobody has
@@ -160,8 +165,9 @@ class Rounds:
                 return "rounds"
             await checkpoint()  # stopped meanwhile: what came is kept, and not sent
             runs += 1
-            forced = False
-            await self._exchange()
+            retry = self._half_said() if again else None
+            forced = again = False
+            await self._exchange(retry)
             if self.reducer.status in _BROKEN:
                 return "broken"
 
@@ -177,8 +183,21 @@ class Rounds:
 
     # --- a run ----------------------------------------------------------------------------------------------------
 
-    async def _exchange(self) -> None:
-        """One run, which has the reducer's messages and state to start from, and leaves its own there."""
+    def _half_said(self) -> HalfSaid | None:
+        """What the last run said before it broke: it would be said twice, and agents do not answer an assistant."""
+        if self.since is None or self.reducer.status not in _BROKEN:
+            return None
+        said = half_said(self.reducer, self.since)
+        for id in said.grown:
+            self.log.add(
+                "RUN-22", f"message {quoted(id)} was held before the run that broke, and keeps what that added"
+            )
+        return said
+
+    async def _exchange(self, retry: HalfSaid | None = None) -> None:
+        """One run, which has the reducer's messages and state to start from, and leaves its own there. With `retry` it
+        takes the place of what the broken run said.
+        """
         calls = self.calls
         if self.reducer.status in _ENDED:
             self._note(self.reducer.warnings)
@@ -188,7 +207,11 @@ class Rounds:
             calls.resume(late)  # whatever was decided, they can only be given up by now (INT-8)
         run_input = calls.next_input(thread_id=self.thread_id, **self._options)
         reducer = self.reducer
+        if retry is not None:
+            run_input = retry.without(run_input)
+            reducer.supersede(retry.gone, text_of=retry.textless)
         version, before = reducer.version, reducer.run
+        self.since = version
         told = -1
         try:
             async with await self._open(run_input) as live:
@@ -209,7 +232,11 @@ class Rounds:
                     self._note(live.warnings[: len(live.warnings) - len(reducer.warnings)])
             if reducer.version == version:
                 raise TransportError("the agent's stream ended before a run began; `retry` asks again [RUN-1]")
+            if retry is not None and reducer.status in _WHOLE and not reducer.changes(version).added:
+                self.log.add("RUN-22", "the run that was tried again brought no message")
         finally:
+            if reducer.status != "running":
+                reducer.supersede(())
             self._conclude(version, before)
             if reducer.version != told:
                 self._tell()

@@ -13,19 +13,29 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from agui_core.errors import AGUIError
+from agui_core.errors import AGUIError, ProtocolError, quoted
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.content import ContentPart, TextPart
 from agui_core.protocol.messages import ToolMessage
 from agui_core.tools.arguments import cut
 from agui_core.tools.errors import ToolError
 from agui_core.tools.states import Signal
-from agui_core.wire.encode import encode
+from agui_core.wire.boundary import upgrade_message
+from agui_core.wire.encode import encode, to_wire
 from agui_core.wire.foreign import dumped, is_model
 from agui_core.wire.malformed import Malformed
 from agui_core.wire.values import DEEPEST, Copier, paired
 
-__all__ = ["ANSWER", "AnswerKind", "Outcome", "clean", "outcome_of_error", "outcome_of_result", "signal_of"]
+__all__ = [
+    "ANSWER",
+    "AnswerKind",
+    "Outcome",
+    "clean",
+    "content_of",
+    "outcome_of_error",
+    "outcome_of_result",
+    "signal_of",
+]
 
 ANSWER = "agui_core.answer"
 """The metadata key that says what kind of answer a tool message is."""
@@ -38,7 +48,9 @@ AnswerKind: TypeAlias = Literal["ok", "error", "denied", "cancelled", "timeout",
 Content: TypeAlias = str | tuple[ContentPart, ...]
 
 _SIGNALS: dict[str, Signal] = {"ok": "answered", "denied": "denied"}
-_PARTS = frozenset({"text", "image", "audio", "video", "document"})
+_KNOWN = frozenset({"text", "image", "audio", "video", "document"})
+_PARTS = _KNOWN | {"binary"}
+"""Known and retired types of content parts (OLD-2)."""
 _PART_TYPES: tuple[type[msgspec.Struct], ...] = ContentPart.__args__
 _EMPTY = "(no output)"
 
@@ -101,14 +113,23 @@ def clean(text: str) -> str:
 
 def outcome_of_result(name: str, result: Any) -> Outcome:
     """What a tool gave. Strings and content parts pass through, everything else is written as JSON."""
-    if type(result) is str:
-        return Outcome(kind="ok", content=clean(result))
     try:
-        return Outcome(kind="ok", content=_parts(result) or _written(result))
+        return Outcome(kind="ok", content=content_of(result))
+    except ProtocolError as error:
+        return failed(name, error.message)
     except (TypeError, ValueError, OverflowError, RecursionError, AGUIError, Malformed):
         return failed(name, "its result cannot be written as JSON")
     except Exception:  # writing may run code of the application's own types
         return failed(name, "its result cannot be read")
+
+
+def content_of(result: Any) -> Content:
+    """What a message holds of a result. Raises whatever goes wrong; `ProtocolError` for a content part of no known kind
+    among others.
+    """
+    if type(result) is str:
+        return clean(result)
+    return _parts(result) or _written(result)
 
 
 def _parts(result: Any) -> tuple[ContentPart, ...] | None:
@@ -119,13 +140,26 @@ def _parts(result: Any) -> tuple[ContentPart, ...] | None:
     if any(map(is_model, parts)):
         parts = [dumped(part) if is_model(part) else part for part in parts]
     if not all(isinstance(part, _PART_TYPES) for part in parts):
-        if not all(isinstance(part, dict) and part.get("type") in _PARTS for part in parts):
+        kinds = [_kind_of(part) for part in parts]
+        if None in kinds or not any(kind in _PARTS for kind in kinds):
             return None
+        holder = {"content": [to_wire(part) if isinstance(part, msgspec.Struct) else part for part in parts]}
+        upgrade_message(holder, (), lambda rule, message, path: None)
+        if strange := [kind for kind in map(_kind_of, holder["content"]) if kind not in _KNOWN]:
+            raise ProtocolError(
+                f"its result holds a content part of no known kind, {quoted(strange[0])}", rule="PROC-9"
+            )
         try:
-            parts = msgspec.convert(parts, tuple[ContentPart, ...], strict=True)
+            parts = msgspec.convert(holder["content"], tuple[ContentPart, ...], strict=True)
         except msgspec.ValidationError:
             return None
     return tuple(replace(part, text=clean(part.text)) if isinstance(part, TextPart) else part for part in parts)
+
+
+def _kind_of(part: Any) -> str | None:
+    """The type of a content part, known or not; None for what looks like no part."""
+    kind = part.get("type") if isinstance(part, dict) else getattr(part, "type", None)
+    return kind if isinstance(kind, str) else None
 
 
 def _written(result: Any) -> str:

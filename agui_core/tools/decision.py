@@ -65,7 +65,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 def normalise(given: object) -> Decision:
     """Read a decision. Raises `BadDecision` and nothing else."""
     if isinstance(given, str):
-        return Decision(text=clean(given))
+        return _message(given, UNSET)
     if isinstance(given, AssistantMessage):
         return _message(given.content, given.tool_calls)
     if isinstance(given, ToolCall):
@@ -86,8 +86,8 @@ def _message(content: object, calls: object) -> Decision:
         raise BadDecision(f"the content of the decision is {_named(text)}, but takes a text")
     if not isinstance(asked, Sequence) or isinstance(asked, str | bytes | bytearray):
         raise BadDecision(f"the calls of the decision are {_named(asked)}, but take a list")
-    if text is not content and not asked:
-        raise BadDecision(f"the decision holds neither content nor calls, but takes {_SHAPES}")
+    if not text.strip() and not asked:
+        raise BadDecision(f"the decision is empty: it holds neither a text nor calls, but takes {_SHAPES}")
     return Decision(text=clean(text), calls=tuple(_call(each) for each in asked))
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agui_core.errors import ApprovalError
+from agui_core.errors import ApprovalError, ProtocolError
 from agui_core.protocol.run import Interrupt, RunAgentInput
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCallView
-from agui_core.tools.answers import Outcome, clean, interrupted, invalid, not_run, outcome_of_result, signal_of
+from agui_core.tools.answers import Outcome, clean, content_of, interrupted, invalid, not_run, signal_of
 from agui_core.tools.approval import DecidedBy, Plan, Verdict, digest_of, plan_of
 from agui_core.tools.arguments import cut, read_arguments
 from agui_core.tools.effects import Effects
@@ -341,9 +341,14 @@ class Ledger:
         if denied or asked or id in page.named or (page.phase != "over" and not late):
             said = " (a person said no)" if denied else ""
             raise ApprovalError(f"tool call {cut(id)!r} takes no answer by hand: it is {record.state}{said}")
-        outcome = outcome_of_result(call.name, output)
-        if outcome.kind != "ok":
-            raise TypeError(f"the output of tool call {cut(id)!r} cannot be written as JSON; nothing was answered")
+        try:
+            outcome = Outcome(kind="ok", content=content_of(output))
+        except ProtocolError:
+            raise
+        except Exception:
+            raise TypeError(
+                f"the output of tool call {cut(id)!r} cannot be written as JSON; nothing was answered"
+            ) from None
         limit, size = bound(self.toolset.get(call.name)), size_of(outcome.content)
         if limit is not None and size > limit:
             raise ValueError(

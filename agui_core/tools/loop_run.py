@@ -128,6 +128,8 @@ class LoopRun:
     async def _begin(self) -> _Step | None:
         """Take the input in. Until RUN_STARTED it can still be refused, and then its interrupts stay open (OPEN-16)."""
         given = self._input
+        if not given.resume and not any(map(_says_something, given.messages)):
+            raise AGUIError("the input has no message that says anything to answer; send the user's message with it")
         self._reducer = Reducer(given.messages, given.state)
         self._ledger = Ledger(self._reducer, self._loop.toolset, Memory(seen=self._reducer.version), WarningLog())
         unanswered = [call for call in self._reducer.tool_calls.values() if call.result is None]
@@ -389,6 +391,13 @@ def _clients_tools(loop: ToolLoop, run_input: RunAgentInput) -> dict[str, Tool]:
         if tool.name not in loop.toolset:
             tools.setdefault(tool.name, tool)
     return tools
+
+
+def _says_something(message: m.Message) -> bool:
+    """Whether a model has something to go by: text that is not blank, or a part."""
+    if isinstance(message, m.AssistantMessage | m.ReasoningMessage | m.ActivityMessage):
+        return False
+    return bool(message.content.strip() if isinstance(message.content, str) else message.content)
 
 
 def _not_run(why: str) -> Outcome:

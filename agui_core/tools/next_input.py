@@ -17,7 +17,7 @@ from agui_core.protocol.run import PROTOCOL_VERSION, Context, Interrupt, ResumeE
 from agui_core.tools.langgraph import command_of, is_legacy
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import WarningLog
-from agui_core.wire.outgoing import enforce_input
+from agui_core.wire.outgoing import enforce_input, readable
 from agui_core.wire.values import DEEPEST
 
 __all__ = ["build_input"]
@@ -56,7 +56,7 @@ def build_input(
         run_id=run_id,
         protocol_version=PROTOCOL_VERSION,
         parent_run_id=parent_run_id,
-        messages=tuple(message for message in messages if not isinstance(message, ActivityMessage)),
+        messages=tuple(message for message in readable(messages, log) if not isinstance(message, ActivityMessage)),
         state=UNSET if state is None else state,
         tools=tools.as_tools(),
         context=tuple(context),  # type: ignore[arg-type]  # dicts become structs by enforcement

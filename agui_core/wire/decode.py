@@ -20,7 +20,7 @@ from agui_core.warning import ProtocolWarning, WarningLog
 from agui_core.wire.batch import Batch, decode_joined, join
 from agui_core.wire.boundary import TRANSLATED, Boundary, concerns, translate, upgrade_input
 from agui_core.wire.encode import to_wire
-from agui_core.wire.enforce import converted, judge, lean
+from agui_core.wire.enforce import converted, judge, lean, refuse_unknown_kind
 from agui_core.wire.foreign import dumped, is_model
 from agui_core.wire.malformed import Malformed, Path, describe, pointer
 from agui_core.wire.parse import Text, check_size, parse
@@ -180,10 +180,11 @@ class Decoder:
         obj = self._read(event, index)
         return None if obj is None else self._enforce(obj, index)
 
-    def to_shape(self, value: object, shape: Any, *, own: bool = False) -> Any:
+    def to_shape(self, value: object, shape: Any, *, own: bool = False, said: bool = False) -> Any:
         """A struct of `shape` (a struct type, or a union such as `Message`), from one of its structs, a dict, a JSON
         text or an object of `ag_ui.core`. What is unknown is stripped with a warning, legacy parts are upgraded; `own`
-        documents of the application are upgraded without a warning.
+        documents of the application are upgraded without a warning. In what it has `said` just now a part or message of
+        no known kind is refused.
 
         Raises `ProtocolError`, `DecodeError` or `LimitExceeded` under both policies, also for an unknown kind of value.
         """
@@ -200,6 +201,8 @@ class Decoder:
         if isinstance(judged, Unrecognised):
             raise ProtocolError(f"{judged}; nothing that requires it can stay", rule="PROC-9", type=name)
         for rule, message, path in court.notes:
+            if said:
+                refuse_unknown_kind(rule, message, path, name)
             self._note(rule, message, path, name, None)
         return judged
 

@@ -16,7 +16,7 @@ from agui_core.wire.malformed import Malformed, Path
 from agui_core.wire.schema import Court, Node, Unrecognised, node_of
 from agui_core.wire.values import DEEPEST, Copier
 
-__all__ = ["judge", "lean", "validate"]
+__all__ = ["judge", "lean", "refuse_unknown_kind", "validate"]
 
 
 @functools.lru_cache(maxsize=128)
@@ -36,6 +36,15 @@ def judge(shape: Any, value: Any, court: Court) -> Any:
 def lean(shape: Any, value: Any) -> Any:
     """Plain JSON without the nulls in optional fields of closed objects, as `shape` knows them. `value` stays."""
     return _node(shape).lean(value)
+
+
+def refuse_unknown_kind(rule: str, message: str, path: str, type: str | None) -> None:
+    """Raise `ProtocolError` for a finding that something of no known kind was removed: the application has just said
+    it, and nobody would hear of it.
+    """
+    if rule == "PROC-9":
+        problem = message.partition(": the ")[0]
+        raise ProtocolError(f"`{path}` would be lost: {problem}; send a known kind", rule=rule, type=type)
 
 
 def converted(judged: Any, shape: Any) -> Any:

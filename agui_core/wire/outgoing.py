@@ -6,22 +6,22 @@ Pure functions from one shape to another. A run input costs some microseconds pe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from agui_core.errors import ProtocolError
+from agui_core.errors import ProtocolError, quoted
 from agui_core.limits import Limits
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.content import TextPart
-from agui_core.protocol.messages import ActivityMessage, AssistantMessage, Message
+from agui_core.protocol.messages import ActivityMessage, AssistantMessage, Message, ToolCall, ToolMessage
 from agui_core.protocol.run import PROTOCOL_VERSION, RunAgentInput
 from agui_core.warning import WarningLog
 from agui_core.wire.boundary import upgrade_message
 from agui_core.wire.encode import to_wire
-from agui_core.wire.enforce import judge, lean
+from agui_core.wire.enforce import judge, lean, refuse_unknown_kind
 from agui_core.wire.foreign import dumped, is_model
 from agui_core.wire.malformed import Malformed, Path
 from agui_core.wire.parse import parse
@@ -29,7 +29,10 @@ from agui_core.wire.peers import NO_PARENTS, NO_SUBAGENTS, Peer
 from agui_core.wire.schema import Court, Unrecognised
 from agui_core.wire.values import Copier
 
-__all__ = ["address_input", "document", "enforce_input", "enforced"]
+__all__ = ["address_input", "document", "enforce_input", "enforced", "readable"]
+
+_scan = msgspec.json.Decoder(msgspec.Raw).decode
+"""Reads one JSON document without making anything of it."""
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -67,7 +70,7 @@ def address_input(run_input: RunAgentInput, log: WarningLog, peer: Peer | None =
     peer = peer or Peer.current()
     messages = tuple(
         _message_for(message, index, peer, log)
-        for index, message in enumerate(run_input.messages)
+        for index, message in enumerate(readable(run_input.messages, log))
         if not isinstance(message, ActivityMessage)
     )
     declared = run_input.protocol_version
@@ -91,9 +94,45 @@ def address_input(run_input: RunAgentInput, log: WarningLog, peer: Peer | None =
     )
 
 
-def enforced(shape: type[S], wire: Mapping[str, Any], log: WarningLog) -> S | None:
+def readable(messages: Iterable[Message], log: WarningLog) -> tuple[Message, ...]:
+    """The messages as an agent can read them. Adapters refuse a whole request, for ever, when the arguments of one call
+    in it are no JSON, or when a call is answered twice. So arguments that are no one JSON document are sent as `{}`
+    (TOOL-5), and of several results for one call the first one is sent (OPEN-12), each with a warning in `log`. Empty
+    arguments are `{}` without a word. Costs a scan of all arguments.
+    """
+    kept: list[Message] = []
+    answered: set[str] = set()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id in answered:
+                told = f"tool call {quoted(message.tool_call_id)} has several results: only the first one is sent"
+                log.add("OPEN-12", told, type="RunAgentInput")
+                continue
+            answered.add(message.tool_call_id)
+        elif isinstance(message, AssistantMessage) and message.tool_calls is not UNSET:
+            calls = [_readable_call(call, log) for call in message.tool_calls]
+            if any(new is not old for new, old in zip(calls, message.tool_calls, strict=True)):
+                message = replace(message, tool_calls=tuple(calls))
+        kept.append(message)
+    return tuple(kept)
+
+
+def _readable_call(call: ToolCall, log: WarningLog) -> ToolCall:
+    text = call.function.arguments
+    try:
+        _scan(text)
+        return call
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        if text.strip():
+            told = f"the arguments of tool call {quoted(call.id)} are no one JSON document: they are sent as {{}}"
+            log.add("TOOL-5", told, type="RunAgentInput")
+        return replace(call, function=replace(call.function, arguments="{}"))
+
+
+def enforced(shape: type[S], wire: Mapping[str, Any], log: WarningLog, *, said: bool = False) -> S | None:
     """The struct of what may be sent of `wire`, or None when something that it needs is unknown (PROC-9). What was
-    stripped is in `log`. Raises `ProtocolError` when a known field is malformed.
+    stripped is in `log`. Raises `ProtocolError` when a known field is malformed; in what the application has `said`
+    just now, also for a part of no known kind.
     """
     court = Court()
     name = shape.__name__
@@ -102,6 +141,8 @@ def enforced(shape: type[S], wire: Mapping[str, Any], log: WarningLog) -> S | No
     except Malformed as verdict:
         raise ProtocolError(verdict.about(f"the {name}"), rule=verdict.rule, type=name) from None
     for rule, message, path in court.notes:
+        if said:
+            refuse_unknown_kind(rule, message, path, name)
         log.add(rule, message, type=name, path=path)
     if isinstance(judged, Unrecognised):
         log.add("PROC-9", f"{judged}: the {name} was removed", type=name)

@@ -55,8 +55,8 @@ async def test_run_17_in_the_middle_of_a_run() -> None:
     async with again:
         assert await again.go_on().wait() == "broken"
         assert await again.retry().wait() == "done"
-    assert texts(again) == [("user", "hi"), ("assistant", "par"), ("assistant", "whole")]
-    assert len(agent.inputs) == 1
+    assert texts(again) == [("user", "hi"), ("assistant", "whole")]
+    assert [message.role for message in agent.inputs[0].messages] == ["user"]
 
 
 async def test_in_the_middle_of_an_approval() -> None:

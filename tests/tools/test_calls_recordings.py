@@ -14,7 +14,9 @@ from agui_core.errors import ProtocolError, ResumeError
 from agui_core.protocol.messages import ActivityMessage, ToolMessage
 from agui_core.reducer import Reducer
 from agui_core.tools import Calls, Toolset, Verdict, langgraph_interrupts
+from agui_core.warning import WarningLog
 from agui_core.wire import decode, encode, to_wire
+from agui_core.wire.outgoing import readable
 
 
 def play(folder: Path, name: str) -> tuple[Calls, list[str]]:
@@ -62,7 +64,8 @@ def test_every_recorded_thread_goes_on(shared: Path) -> None:
         calls.resume({interrupt.id: None for interrupt in calls.interrupts})
         sent = calls.next_input()
         held = [message for message in calls.reducer.messages if not isinstance(message, ActivityMessage)]
-        assert list(sent.messages) == held, name
+        assert list(sent.messages) == list(readable(held, WarningLog())), name
+        assert [message.id for message in sent.messages] == [message.id for message in held], name
         again = Calls.restore(calls.checkpoint(), calls.toolset, middleware=[langgraph_interrupts()])
         assert again.waiting() == calls.waiting(), name
         with pytest.raises(ProtocolError):

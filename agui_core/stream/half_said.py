@@ -1,0 +1,55 @@
+"""What a run said before it broke, which a run that is tried again takes the place of (RUN-22)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from agui_core.protocol.base import UNSET
+from agui_core.protocol.messages import AssistantMessage, Message, ReasoningMessage, ToolMessage, UserMessage
+from agui_core.protocol.run import RunAgentInput
+from agui_core.reducer import Reducer
+
+__all__ = ["HalfSaid", "half_said"]
+
+
+class HalfSaid(NamedTuple):
+    """Ids of messages after the last word of the user or of a tool."""
+
+    gone: frozenset[str]
+    """The broken run made them."""
+    textless: frozenset[str]
+    """It made these too, and they hold calls: these stay, with the answers that say that they were not run."""
+    grown: tuple[str, ...]
+    """They were there before, and changed in it."""
+
+    def without(self, run_input: RunAgentInput) -> RunAgentInput:
+        """The input of the run that is tried again."""
+        kept = (self._kept(message) for message in run_input.messages)
+        return replace(run_input, messages=tuple(message for message in kept if message is not None))
+
+    def _kept(self, message: Message) -> Message | None:
+        if isinstance(message, AssistantMessage) and message.id in self.textless:
+            return replace(message, content=UNSET)
+        return None if message.id in self.gone and not isinstance(message, ToolMessage) else message
+
+
+def half_said(reducer: Reducer, since: int) -> HalfSaid:
+    """What the run that began after version `since` said. Costs what it changed."""
+    changes = reducer.changes(since)
+    added, changed = frozenset(changes.added), frozenset(changes.changed)
+    gone: list[str] = []
+    textless: list[str] = []
+    grown: list[str] = []
+    for message in reversed(reducer.messages):
+        if isinstance(message, UserMessage | ToolMessage):
+            break
+        if not isinstance(message, AssistantMessage | ReasoningMessage):
+            continue
+        if message.id in changed and message.id not in added:
+            grown.append(message.id)
+        elif message.id in added:
+            holds_calls = isinstance(message, AssistantMessage) and message.tool_calls
+            (textless if holds_calls else gone).append(message.id)
+    return HalfSaid(frozenset(gone), frozenset(textless), tuple(reversed(grown)))
