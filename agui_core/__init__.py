@@ -26,10 +26,6 @@ from agui_core.errors import (
     Waiting,
 )
 from agui_core.limits import Limits
-from agui_core.protocol import events, messages
-from agui_core.protocol.base import UNSET
-from agui_core.protocol.events import Event
-from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
 from agui_core.reducer import (
     ArgumentsError,
     Changes,
@@ -47,6 +43,7 @@ from agui_core.warning import ProtocolWarning
 from agui_core.wire import JSONLinesDecoder, SSEDecoder, decode, encode, encode_sse, to_wire, validate
 
 if TYPE_CHECKING:
+    from agui_core.protocol import UNSET, Event, Interrupt, ResumeEntry, RunAgentInput, events, messages
     from agui_core.stream import Conversation, EventStream, HttpAgent, follow, follow_sync, serve
     from agui_core.tools import (
         Calls,
@@ -120,14 +117,19 @@ __all__ = [
     "validate",
 ]
 
-# What needs an event loop or an extra is imported when it is first touched, from the room that has it.
+# Imported when it is first touched, from the room that has it: what needs an event loop or an extra, and plain data.
 _LATER = {
+    "UNSET": "protocol",
     "Calls": "tools",
     "Conversation": "stream",
     "DeclarationError": "tools",
+    "Event": "protocol",
     "EventStream": "stream",
     "HttpAgent": "stream",
+    "Interrupt": "protocol",
     "InvalidArguments": "tools",
+    "ResumeEntry": "protocol",
+    "RunAgentInput": "protocol",
     "Tool": "tools",
     "ToolContext": "tools",
     "ToolError": "tools",
@@ -135,10 +137,12 @@ _LATER = {
     "Toolset": "tools",
     "Verdict": "tools",
     "decisions": "tools",
+    "events": "protocol",
     "follow": "stream",
     "follow_sync": "stream",
     "interrupt_for": "tools",
     "langgraph_interrupts": "tools",
+    "messages": "protocol",
     "serve": "stream",
 }
 

@@ -7,7 +7,7 @@ Shapes are closed: an unknown property does not decode here, it is stripped by e
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -30,17 +30,29 @@ Metadata: TypeAlias = dict[str, Any]
 
 
 class WireStruct(
-    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    gc=False,
 ):
     """The configuration of every wire shape. `kw_only` is not inherited by msgspec, and type checkers want `frozen`,
-    so each class repeats both.
+    so each class repeats both. A docstring tells of each field of its class, in the first sentence or on a line.
     """
+
+    def __init_subclass__(cls) -> None:
+        # The lines about inherited fields are added here, so that `help` tells of all fields and each is told once.
+        base = cls.__base__
+        inherited = base.__doc__.partition("\n\n")[2] if base and base.__doc__ else ""
+        if cls.__doc__ and inherited:
+            gap = "\n" if "\n\n" in cls.__doc__ else "\n\n"
+            cls.__doc__ = f"{cls.__doc__.rstrip()}{gap}{inherited}"
 
 
 class TypedStruct(WireStruct, frozen=True, kw_only=True, tag_field="type"):
-    """A shape that the wire tells apart by `type`."""
+    """A shape that the wire tells apart by `type`. Each class has its own as a literal, by which checkers narrow."""
 
-    @property
-    def type(self) -> str:
-        """The wire's discriminator."""
-        return str(self.__struct_config__.tag)
+    type: ClassVar[str]

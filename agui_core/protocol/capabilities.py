@@ -9,15 +9,39 @@ import msgspec
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.run import Tool
 
-__all__ = ["AgentCapabilities"]
+__all__ = [
+    "AgentCapabilities",
+    "ExecutionCapabilities",
+    "HumanInTheLoopCapabilities",
+    "IdentityCapabilities",
+    "InputModalities",
+    "MultiAgentCapabilities",
+    "MultimodalCapabilities",
+    "OutputCapabilities",
+    "OutputModalities",
+    "ReasoningCapabilities",
+    "StateCapabilities",
+    "SubagentDescription",
+    "ToolCapabilities",
+    "TransportCapabilities",
+]
 
 
-class _Group(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class _Group(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, repr_omit_defaults=True):
     pass
 
 
 class IdentityCapabilities(_Group, frozen=True, kw_only=True):
-    """Who the agent is."""
+    """Who the agent is.
+
+    name: its name.
+    type: what kind of agent or framework.
+    description: what it is for.
+    version: its own version.
+    provider: who runs it.
+    documentation_url: where to read about it.
+    metadata: free keys, all kept (CAP-4).
+    """
 
     name: str | UnsetType = UNSET
     type: str | UnsetType = UNSET
@@ -29,7 +53,14 @@ class IdentityCapabilities(_Group, frozen=True, kw_only=True):
 
 
 class TransportCapabilities(_Group, frozen=True, kw_only=True):
-    """How it can be reached."""
+    """How it can be reached.
+
+    streaming: events come while they happen.
+    websocket: over a WebSocket.
+    http_binary: in the binary form over HTTP (PB-1).
+    push_notifications: it can call back.
+    resumable: a broken stream can go on.
+    """
 
     streaming: bool | UnsetType = UNSET
     websocket: bool | UnsetType = UNSET
@@ -39,7 +70,13 @@ class TransportCapabilities(_Group, frozen=True, kw_only=True):
 
 
 class ToolCapabilities(_Group, frozen=True, kw_only=True):
-    """Its own tools; never merged with an input's (CAP-5)."""
+    """Its own tools; never merged with an input's (CAP-5).
+
+    supported: it calls tools.
+    items: the tools.
+    parallel_calls: several calls at a time.
+    client_provided: it takes tools from the input.
+    """
 
     supported: bool | UnsetType = UNSET
     items: tuple[Tool, ...] | UnsetType = UNSET
@@ -48,14 +85,24 @@ class ToolCapabilities(_Group, frozen=True, kw_only=True):
 
 
 class OutputCapabilities(_Group, frozen=True, kw_only=True):
-    """What it can produce."""
+    """What it can produce.
+
+    structured_output: answers after a schema.
+    supported_mime_types: the types of what it produces.
+    """
 
     structured_output: bool | UnsetType = UNSET
     supported_mime_types: tuple[str, ...] | UnsetType = UNSET
 
 
 class StateCapabilities(_Group, frozen=True, kw_only=True):
-    """How it keeps state."""
+    """How it keeps state.
+
+    snapshots: it sends whole states.
+    deltas: it sends patches.
+    memory: it remembers across runs.
+    persistent_state: its state outlives the process.
+    """
 
     snapshots: bool | UnsetType = UNSET
     deltas: bool | UnsetType = UNSET
@@ -64,14 +111,20 @@ class StateCapabilities(_Group, frozen=True, kw_only=True):
 
 
 class SubagentDescription(_Group, frozen=True, kw_only=True):
-    """One subagent by name."""
+    """One subagent: its `name`, and a `description` of what it is for."""
 
     name: str
     description: str | UnsetType = UNSET
 
 
 class MultiAgentCapabilities(_Group, frozen=True, kw_only=True):
-    """How it works with others (VER-18: the key of the list is `subagents`)."""
+    """How it works with others.
+
+    supported: it works with other agents.
+    delegation: it hands over tasks and gets results.
+    handoffs: it hands over the conversation.
+    subagents: those it may invoke (VER-18).
+    """
 
     supported: bool | UnsetType = UNSET
     delegation: bool | UnsetType = UNSET
@@ -80,7 +133,12 @@ class MultiAgentCapabilities(_Group, frozen=True, kw_only=True):
 
 
 class ReasoningCapabilities(_Group, frozen=True, kw_only=True):
-    """Whether it shows its reasoning."""
+    """Whether it shows its reasoning.
+
+    supported: it reasons.
+    streaming: reasoning comes while it happens.
+    encrypted: it sends encrypted values (REAS-8).
+    """
 
     supported: bool | UnsetType = UNSET
     streaming: bool | UnsetType = UNSET
@@ -88,7 +146,14 @@ class ReasoningCapabilities(_Group, frozen=True, kw_only=True):
 
 
 class InputModalities(_Group, frozen=True, kw_only=True):
-    """What it can read."""
+    """What it can read, besides text.
+
+    image: pictures.
+    audio: sounds.
+    video: films.
+    pdf: PDF documents.
+    file: other files.
+    """
 
     image: bool | UnsetType = UNSET
     audio: bool | UnsetType = UNSET
@@ -98,21 +163,27 @@ class InputModalities(_Group, frozen=True, kw_only=True):
 
 
 class OutputModalities(_Group, frozen=True, kw_only=True):
-    """What it can write."""
+    """What it can write, besides text: `image` and `audio`."""
 
     image: bool | UnsetType = UNSET
     audio: bool | UnsetType = UNSET
 
 
 class MultimodalCapabilities(_Group, frozen=True, kw_only=True):
-    """Media it reads and writes."""
+    """Media it reads, `input`, and writes, `output`."""
 
     input: InputModalities | UnsetType = UNSET
     output: OutputModalities | UnsetType = UNSET
 
 
 class ExecutionCapabilities(_Group, frozen=True, kw_only=True):
-    """How it runs code. `max_execution_time` in the unit that the agent documents."""
+    """How it runs code.
+
+    code_execution: it runs code.
+    sandboxed: apart from the rest of the system.
+    max_iterations: how many rounds it takes at most.
+    max_execution_time: how long it runs at most, in the unit that the agent documents.
+    """
 
     code_execution: bool | UnsetType = UNSET
     sandboxed: bool | UnsetType = UNSET
@@ -121,7 +192,15 @@ class ExecutionCapabilities(_Group, frozen=True, kw_only=True):
 
 
 class HumanInTheLoopCapabilities(_Group, frozen=True, kw_only=True):
-    """How people take part."""
+    """How people take part.
+
+    supported: people can take part.
+    approvals: it asks before it acts.
+    interventions: people can step in.
+    feedback: people can judge what it did.
+    interrupts: it ends runs with questions (INT-1).
+    approve_with_edits: an approval may change the arguments.
+    """
 
     supported: bool | UnsetType = UNSET
     approvals: bool | UnsetType = UNSET
@@ -132,7 +211,20 @@ class HumanInTheLoopCapabilities(_Group, frozen=True, kw_only=True):
 
 
 class AgentCapabilities(_Group, frozen=True, kw_only=True):
-    """Every group is optional, and a missing field says nothing either way: only an explicit `false` denies (CAP-2)."""
+    """Every group is optional, and a missing field says nothing either way: only an explicit `false` denies (CAP-2).
+
+    identity: who the agent is.
+    transport: how it can be reached.
+    tools: its own tools.
+    output: what it can produce.
+    state: how it keeps state.
+    multi_agent: how it works with others.
+    reasoning: whether it shows its reasoning.
+    multimodal: media it reads and writes.
+    execution: how it runs code.
+    human_in_the_loop: how people take part.
+    custom: free keys, all kept (CAP-4).
+    """
 
     identity: IdentityCapabilities | UnsetType = UNSET
     transport: TransportCapabilities | UnsetType = UNSET
