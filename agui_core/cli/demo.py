@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agui_core.cli.reduce import GOOD
 from agui_core.cli.safe import safe_block, safe_json, safe_line
+from agui_core.cli.source import WrongUse
 from agui_core.cli.terminal import Style, speaks_unicode
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.events import Event
@@ -70,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
     import anyio
 
     question = args.question.encode("utf-8", "replace").decode()  # an argument may hold bytes that are no text
+    if not question.strip():
+        raise WrongUse(f'the question is blank; ask one, such as "{_QUESTION}"')
     return anyio.run(_show, question, args.json)
 
 

@@ -7,19 +7,22 @@ request (RUN-10).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Set
+from ipaddress import ip_address
 from itertools import pairwise
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
 
 from agui_core.cli.source import Source, WrongUse
 from agui_core.cli.terminal import plural
-from agui_core.errors import AGUIError
+from agui_core.errors import AGUIError, quoted
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import AssistantMessage
 from agui_core.protocol.run import RunAgentInput
-from agui_core.stream.event_stream import EventStream, Receive, Scope, Send, respond
+from agui_core.stream.asgi import MAX_BODY, Receive, Refused, Scope, Send, check_head, read_body, respond
+from agui_core.stream.event_stream import EventStream
 from agui_core.warning import WarningLog
 from agui_core.wire.outgoing import enforce_input
 
@@ -206,26 +209,39 @@ class Endpoint:
     def __init__(self, recording: Recording, origins: Iterable[str], say: Callable[[str], None]) -> None:
         self._recording = recording
         self._origins = frozenset(origins)
+        self._hosts = {urlsplit(origin).hostname for origin in self._origins}
         self._say = say
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         fields: dict[bytes, bytes] = dict(scope["headers"])
         headers = self._cors(fields)
         method = scope["method"]
-        if method == "OPTIONS" and headers:
-            asked = fields.get(b"access-control-request-headers", b"content-type")
-            await respond(send, 204, None, [*headers, (b"access-control-allow-headers", asked)])
-        elif method != "POST":
-            await self._refuse(send, 405, f"{method} is not allowed: a run is a POST", [*headers, (b"allow", b"POST")])
-        elif fields.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
-            await self._refuse(send, 415, "the body has to be declared as application/json", headers)
-        else:
-            await self._replay(scope, receive, send, headers)
+        try:
+            self._check_host(fields.get(b"host", b"").decode("latin-1"))
+            if method == "OPTIONS" and headers:
+                asked = fields.get(b"access-control-request-headers", b"content-type")
+                await respond(send, 204, None, [*headers, (b"access-control-allow-headers", asked)])
+                return
+            check_head(method, fields, MAX_BODY)
+            body = await read_body(receive, MAX_BODY)
+        except Refused as refused:
+            await self._refuse(send, refused.status, str(refused), [*headers, *refused.headers])
+            return
+        if body is not None:  # else the client has gone before its request was whole
+            await self._replay(body, scope, receive, send, headers)
 
-    async def _replay(self, scope: Scope, receive: Receive, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
+    def _check_host(self, host: str) -> None:
+        """A page of another site that has its name resolve to this machine is not served (DNS rebinding)."""
+        name = urlsplit(f"//{host}").hostname or ""
+        if not (_is_loopback(name) or "*" in self._origins or name in self._hosts):
+            raise Refused(403, f"the host {quoted(name)} is no loopback name of this machine, nor an allowed origin's")
+
+    async def _replay(
+        self, body: bytes, scope: Scope, receive: Receive, send: Send, headers: list[tuple[bytes, bytes]]
+    ) -> None:
         log = WarningLog()
         try:
-            run_input = enforce_input(await _body(receive), log)
+            run_input = enforce_input(body, log)
         except AGUIError as error:
             await self._refuse(send, 422, str(error), headers)
             return
@@ -248,10 +264,10 @@ class Endpoint:
         return [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
 
 
-async def _body(receive: Receive) -> bytes:
-    body = bytearray()
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if not message.get("more_body", False):
-            return bytes(body)
+def _is_loopback(name: str) -> bool:
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False

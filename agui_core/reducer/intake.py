@@ -109,6 +109,9 @@ class Intake(Standing):
         """
         if self._error is not None:
             return
+        if self._sse.skipped_json:
+            told = "lines that begin as JSON does were skipped: JSON Lines are read with apply_lines"
+            self._log.add("SSE-5", told, index=self._index)
         try:
             last = self._lines.finish()
             self._sse.close()

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterable, MutableMapping
+from typing import Any
 
 import anyio
 import msgspec
@@ -20,17 +20,15 @@ from agui_core.limits import Limits
 from agui_core.protocol.events import RunErrorEvent
 from agui_core.reducer import Conformer
 from agui_core.reducer.standing import Policy
+from agui_core.stream.asgi import Receive, Scope, Send, respond
 from agui_core.stream.headers import Fields, Headers, header_fields
 from agui_core.stream.source import Source, is_foreign_cancellation
 from agui_core.tools.options import SECONDS, check_options
 from agui_core.wire import encode, encode_sse
 from agui_core.wire.foreign import is_model
+from agui_core.wire.sse import sse_block
 
-__all__ = ["EventStream", "Receive", "Scope", "Send", "respond"]
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+__all__ = ["EventStream"]
 
 _HEADERS: Fields = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -61,11 +59,11 @@ class EventStream:
 
     `events` is an async iterable of structs, wire dicts, objects of `ag_ui.core`, or JSON texts (bytes or str) of one
     event each. They pass a `Conformer` of that `policy`, so that the client gets no stream that breaks the protocol;
-    with None they are sent as they are. After `ping` seconds without anything to send a comment is sent; None for
-    none. `headers` are a mapping, or pairs, of str or bytes.
+    with None they are sent as they are. After `ping` seconds without anything to send a comment is sent, and before the
+    first event the head of the response with it; None for none. `headers` are a mapping, or pairs, of str or bytes.
 
-    An exception of `events`, the refusal of one of them, and an end inside a run are the server's fault: before the
-    first event they make it HTTP 500, after it a RUN_ERROR with an incident id and no detail, after a RUN_ERROR
+    An exception of `events`, the refusal of one of them, and an end inside a run are the server's fault: as long as
+    nothing was sent they make it HTTP 500, after that a RUN_ERROR with an incident id and no detail, after a RUN_ERROR
     nothing. Each is logged, with that id, by the logger `agui_core.serve`. A client that leaves cancels `events`.
     """
 
@@ -118,7 +116,7 @@ class _Delivery:
         self._turn = anyio.Lock()
         self._started = anyio.Event()
         self._last = ""
-        self._sent_at = 0.0
+        self._sent_at = anyio.current_time()
 
     async def run(self) -> None:
         """Send all events, and then the end, or what has to be said when something fails."""
@@ -136,8 +134,7 @@ class _Delivery:
             await self._finish()
 
     async def ping(self, interval: float, scope: anyio.CancelScope) -> None:
-        """Send a comment whenever nothing was sent for a while, once the response has begun."""
-        await self._started.wait()
+        """Send a comment whenever nothing was sent for a while; before the first event that begins the response."""
         try:
             while True:
                 await anyio.sleep_until(self._sent_at + interval)
@@ -200,16 +197,6 @@ class _Delivery:
             raise _Gone from None
 
 
-async def respond(send: Send, status: int, body: Mapping[str, Any] | None, headers: Fields) -> None:
-    """A whole response: JSON, or nothing."""
-    content = b"" if body is None else msgspec.json.encode(body)
-    fields = [(b"content-length", str(len(content)).encode()), *headers]
-    if body is not None:
-        fields.append((b"content-type", b"application/json"))
-    await send({"type": "http.response.start", "status": status, "headers": fields})
-    await send({"type": "http.response.body", "body": content})
-
-
 async def _watch(receive: Receive, scope: anyio.CancelScope) -> None:
     """Cancel when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
@@ -240,4 +227,4 @@ def _raw(item: object) -> tuple[str, bytes]:
         kind = msgspec.json.decode(text, type=_Kind).type
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         kind = ""
-    return kind, b"data: %b\n\n" % text.replace(b"\n", b"\ndata: ")
+    return kind, sse_block(text)

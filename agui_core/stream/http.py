@@ -20,10 +20,11 @@ from functools import cache
 from ssl import SSLContext
 from types import NoneType, TracebackType
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 
-from agui_core.errors import TransportError, quoted
+from agui_core.errors import TransportError, plain, quoted
 from agui_core.limits import Limits
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import Reducer
@@ -51,6 +52,10 @@ _PATIENCE = 5.0
 _LEFTOVERS = 16
 """Pieces that may be at hand without a wait, where a cancellation has no chance."""
 _STREAM = "text/event-stream"
+_CODINGS = frozenset({"", "identity", "gzip", "deflate"})
+"""What is read without a package of its own; we ask for none of them."""
+_TOLD = 3
+"""Messages that the error names of an input that was too large."""
 _FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, httpx2.CookieConflict)
 _UNREACHABLE = (httpx2.HTTPError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 _FRAMING = (b"content-length", b"transfer-encoding")
@@ -113,6 +118,8 @@ class HttpAgent:
             connect=connect_timeout, pool=connect_timeout, read=idle_timeout, write=idle_timeout
         )
         self._event_timeout = event_timeout
+        # Reads have a timeout each; what comes a byte at a time, or as 1xx answers without end, needs one for all.
+        self._head_timeout = None if idle_timeout is None else idle_timeout + (connect_timeout or 0)
         self._peer = None if max_protocol_version is None else Peer.pinned(max_protocol_version)
         self._options: dict[str, Any] = {"middleware": tuple(middleware), "policy": policy, "limits": limits}
         self._limits = limits or Limits()
@@ -168,14 +175,20 @@ class HttpAgent:
             "POST", self.url, content=encode(run_input), headers=all_headers, timeout=self._timeout
         )
         try:
-            response = await client.send(request, stream=True, follow_redirects=False)
+            with anyio.fail_after(self._head_timeout):
+                response = await client.send(request, stream=True, follow_redirects=False)
+        except TimeoutError as error:
+            told = f"gave no whole head of an answer in {self._head_timeout:g} s; the request was given up"
+            raise TransportError(f"{_public(request.url)} {told}") from error
         except Exception as error:  # of any of the layers below
             if not _is_unreachable(error):
                 raise
-            raise TransportError(f"{request.url} cannot be reached: {_say(error)}") from error
+            raise TransportError(f"{_public(request.url)} cannot be reached: {_say(error)}") from error
         try:
             problem = _problem(response)
             if problem is not None:
+                if response.status_code == 413:
+                    problem = f"{problem}; {_largest(run_input)}"
                 raise TransportError(problem, status=response.status_code, body=await _excerpt(response))
         except BaseException:
             await _close(response)
@@ -216,16 +229,33 @@ class HttpRun:
 
 def _problem(response: httpx2.Response) -> str | None:
     """Why a response is no event stream, or None when it is one."""
-    status = response.status_code
+    status, url = response.status_code, _public(response.url)
     if response.has_redirect_location:
-        target = response.headers["location"]
-        return f"{response.url} redirects to {target!r} ({status}), which is not followed: give the agent that address"
+        target = quoted(_public(response.headers["location"]))
+        return f"{url} redirects to {target} ({status}), which is not followed: give the agent that address"
     if status != 200:
-        return f"{response.url} answered {status} {response.reason_phrase}: no run was started".rstrip()
+        return f"{url} answered {status} {plain(response.reason_phrase)}: no run was started".rstrip()
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _STREAM:
-        return f"{response.url} answered with {media_type or 'no content type'!r} where {_STREAM} is expected (SSE-2)"
+        return f"{url} answered with {quoted(media_type or 'no content type')} where {_STREAM} is expected (SSE-2)"
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in _CODINGS:
+        return f"{url} answered with content-encoding {quoted(coding)}, which is not read: send the stream as it is"
     return None
+
+
+def _public(url: object) -> str:
+    """An address for a message: without user and password, query and fragment, which may be secret."""
+    parts = urlsplit(str(url))
+    host = parts.netloc.rpartition("@")[2]
+    return plain(urlunsplit((parts.scheme, host, parts.path, "", "")))
+
+
+def _largest(run_input: RunAgentInput) -> str:
+    """Which messages make an input as large as it is."""
+    sizes = sorted(((len(encode(message)), message) for message in run_input.messages), key=lambda pair: -pair[0])
+    told = ", ".join(f"{quoted(message.id)} ({message.role}, {size:,} bytes)" for size, message in sizes[:_TOLD])
+    return f"its largest messages: {told}" if told else "it has no messages"
 
 
 async def _excerpt(response: httpx2.Response) -> str:

@@ -230,8 +230,8 @@ class Rounds:
                     self.log.add("TR-1", f"the run is whole, but its connection did not end cleanly: {error}")
                 finally:
                     self._note(live.warnings[: len(live.warnings) - len(reducer.warnings)])
-            if reducer.version == version:
-                raise TransportError("the agent's stream ended before a run began; `retry` asks again [RUN-1]")
+            if not reducer.changes(version).run:
+                raise TransportError(_no_run(live))
             if retry is not None and reducer.status in _WHOLE and not reducer.changes(version).added:
                 self.log.add("RUN-22", "the run that was tried again brought no message")
         finally:
@@ -326,6 +326,13 @@ class Rounds:
         calls = [found[id] for id in self.reducer.run.calls_without_result if id in found]
         interrupts = [(i.reason, i.message, i.tool_call_id, i.response_schema) for i in self.calls.interrupts]
         return interrupts, [(call.name, call.arguments, call.result and call.result.content) for call in calls]
+
+
+def _no_run(live: LiveRun) -> str:
+    """Why nothing that came was a run."""
+    dropped = [str(warning) for warning in live.warnings[-3:]]
+    why = f": all that came was dropped ({'; '.join(dropped)})" if dropped else ""
+    return f"the agent's stream ended before a run began{why}; `retry` asks again [RUN-1]"
 
 
 def _takes(function: Callable[..., Any], name: str) -> bool:

@@ -9,8 +9,8 @@
     fastapi_app.add_route("/agent", agui.serve(handler))       # `mount` would answer under /agent/ only
 
 What the request may do wrong is answered before the handler is called: 405 for a method other than POST, 415 for a body
-that is not declared as JSON, which also keeps forms of other sites away, 413 for one that is too long, 422 for an input
-that is malformed. Answers to errors are JSON.
+that is not declared as JSON, which also keeps forms of other sites away, or that has a content encoding, 413 for one
+that is too long, 422 for an input that is malformed. Answers to errors are JSON.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection
 from typing import Any, TypeAlias
 
-from agui_core.errors import AGUIError, DecodeError, LimitExceeded
+from agui_core.errors import DecodeError, LimitExceeded
 from agui_core.limits import Limits
 from agui_core.protocol.run import RunAgentInput
-from agui_core.stream.event_stream import EventStream, Receive, Scope, Send, respond
+from agui_core.stream.asgi import MAX_BODY, Receive, Refused, Scope, Send, check_head, read_body, respond
+from agui_core.stream.event_stream import EventStream
 from agui_core.tools.options import COUNT, SECONDS, check_options
 from agui_core.wire.boundary import upgrade_input
 from agui_core.wire.enforce import judge
@@ -35,7 +36,6 @@ __all__ = ["Endpoint", "Handler", "serve"]
 
 Handler: TypeAlias = Callable[[RunAgentInput], AsyncIterable[object] | Awaitable[AsyncIterable[object]]]
 
-_BODY = 16 * 1024 * 1024
 _OPTIONS = {"ping": SECONDS, "max_body": COUNT}
 _PREFLIGHT_AGE = b"600"
 _logger = logging.getLogger("agui_core.serve")
@@ -45,7 +45,7 @@ def serve(
     handler: Handler,
     *,
     ping: float | None = 15,
-    max_body: int = _BODY,
+    max_body: int = MAX_BODY,
     allow_origins: Collection[str] = (),
     limits: Limits | None = None,
 ) -> Endpoint:
@@ -93,14 +93,13 @@ class Endpoint:
             await respond(send, 204, None, [*cors, *_preflight(fields)])
             return
         try:
-            self._check_head(scope["method"], fields)
-            body = await self._body(receive)
+            check_head(scope["method"], fields, self._max_body)
+            body = await read_body(receive, self._max_body)
             if body is None:
                 return
             run_input = self._input(body)
-        except _Refused as refused:
-            headers = [(b"allow", b"POST"), *cors] if refused.status == 405 else cors
-            await respond(send, refused.status, refused.body, headers)
+        except Refused as refused:
+            await respond(send, refused.status, refused.body, [*refused.headers, *cors])
             return
         events = _Events(self._handler, run_input)
         await EventStream(events, self._ping, limits=self._limits, headers=cors)(scope, receive, send)
@@ -116,33 +115,6 @@ class Endpoint:
             return [(b"access-control-allow-origin", origin), *vary]
         return vary
 
-    def _check_head(self, method: str, fields: dict[bytes, bytes]) -> None:
-        if method != "POST":
-            raise _Refused(405, f"{method} is not allowed: a run is a POST")
-        media_type = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if media_type != b"application/json":
-            raise _Refused(415, "the body has to be declared as application/json (SSE-1)")
-        length = fields.get(b"content-length", b"")
-        if length.isdigit() and int(length) > self._max_body:
-            raise self._too_long()
-
-    async def _body(self, receive: Receive) -> bytes | None:
-        """The whole body, or None when the client has gone."""
-        body = bytearray()
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > self._max_body:
-                raise self._too_long()
-        return bytes(body)
-
-    def _too_long(self) -> _Refused:
-        return _Refused(413, f"the body is longer than {self._max_body} bytes")
-
     def _input(self, body: bytes) -> RunAgentInput:
         """The input, translated and enforced as everything that is received (PROC-1)."""
         court = Court()
@@ -151,29 +123,16 @@ class Endpoint:
             upgrade_input(wire, court.note)
             judged = judge(RunAgentInput, wire, court)
         except Malformed as verdict:
-            raise _Refused(422, verdict.about("the input"), verdict.rule, pointer(verdict.path)) from None
+            raise Refused(422, verdict.about("the input"), verdict.rule, pointer(verdict.path)) from None
         except (DecodeError, LimitExceeded) as error:
-            raise _Refused(422, error.message, error.rule) from None
+            raise Refused(422, error.message, error.rule) from None
         if isinstance(judged, Unrecognised):
-            raise _Refused(422, str(judged), "PROC-9")
+            raise Refused(422, str(judged), "PROC-9")
         if court.notes:
             rule, message, _ = court.notes[0]
             _logger.warning("in a run input: %s [%s], %d in all", message, rule, len(court.notes))
         assert isinstance(judged, RunAgentInput)
         return judged
-
-
-class _Refused(AGUIError):
-    """The request is answered with an error."""
-
-    def __init__(self, status: int, error: str, rule: str | None = None, path: str | None = None) -> None:
-        super().__init__(error)
-        self.status = status
-        self.body = {"error": error}
-        if rule is not None:
-            self.body["rule"] = rule
-        if path is not None:
-            self.body["path"] = path
 
 
 class _Events:

@@ -51,7 +51,7 @@ def _parse_slowly(payload: Text, error: Exception, limits: Limits) -> Any:
         raise _no_object(f"is not UTF-8 ({broken.reason} at byte {broken.start})") from None
     except json.JSONDecodeError as broken:
         reason = str(error if isinstance(error, msgspec.DecodeError) else broken)
-        raise _no_object(f"is not JSON ({reason.removeprefix('JSON is malformed: ')})") from None
+        raise _no_object(f"is not JSON ({reason.removeprefix('JSON is malformed: ')}){_hint(text)}") from None
     except RecursionError:
         raise stack_exceeded(limits.nesting) from None
     except ValueError:
@@ -69,6 +69,15 @@ def check_size(payload: Text, limits: Limits) -> None:
             f"a payload of {size} bytes, where {limit} are allowed; raise Limits.event_bytes if the source is trusted",
             limit="event_bytes",
         )
+
+
+def _hint(text: str) -> str:
+    """What the text may be instead."""
+    if text.strip() == "[DONE]":
+        return ", but the end mark of another protocol, [DONE], which AG-UI does not have"
+    if text.lstrip().startswith(("data:", "event:", "id:", "retry:")):
+        return ", but looks like server-sent events, which apply_sse reads"
+    return ""
 
 
 def _no_object(problem: str) -> DecodeError:

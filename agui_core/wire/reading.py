@@ -53,6 +53,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     after_cr: bool = False
     after_lf: bool = False
     refused: bool = False
+    skipped: bool = False
 
 
 class RecordReader(ABC):

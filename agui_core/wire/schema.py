@@ -321,7 +321,13 @@ class Shape(Node):
         if item is None and court.lenient and name not in self._required:
             court.forgive("EVT-8", f"null at `{pointer((*path, name))}` counts as absent", (*path, name))
             return msgspec.UNSET
-        return node.judge(item, (*path, name), court)
+        try:
+            return node.judge(item, (*path, name), court)
+        except Malformed as verdict:
+            if name != "timestamp" or type(item) is not float or not court.lenient:
+                raise
+            court.forgive(verdict.rule, f"`{pointer((*path, name))}` has a fraction: it was removed", (*path, name))
+            return msgspec.UNSET
 
 
 class Union(Node):

@@ -16,15 +16,39 @@ from agui_core.wire.batch import SEPARATOR, Batch, join
 from agui_core.wire.encode import encode
 from agui_core.wire.reading import Held, RecordReader
 
-__all__ = ["SSEDecoder", "encode_sse"]
+__all__ = ["SSEDecoder", "encode_sse", "sse_block"]
 
 _FIELD = b"data: "
 _LF, _CR = b"\n\r"  # as integers, which are looked for several times as fast as bytes
 
 
+_LINE_ENDS = ((b"\r", b" "), (b"\n", b" "))
+"""Between the values of a JSON text they are white space; inside its strings they cannot stand."""
+_SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
+"""Characters that some readers take for line ends. They stand inside strings only, where an escape means the same."""
+
+
 def encode_sse(event: Event | msgspec.Struct) -> bytes:
-    """One SSE block: `data: <json>` and a blank line, LF only, absent fields left out (SSE-7)."""
-    return b"data: %b\n\n" % encode(event)
+    """One SSE block: `data: <json>` and a blank line, LF only, absent fields left out (SSE-7). What some readers take
+    for the end of a line (U+2028, U+2029, U+0085) is escaped.
+    """
+    return sse_block(encode(event))
+
+
+def sse_block(text: bytes) -> bytes:
+    """The block of a JSON text; nothing in it ends a line, or begins an event of its own."""
+    for found, instead in _LINE_ENDS:
+        if found in text:
+            text = text.replace(found, instead)
+    if not text.isascii():
+        for found, instead in _SEPARATORS:
+            text = text.replace(found, instead)
+    return b"data: %b\n\n" % text
+
+
+def _looks_like_json(text: bytes) -> bool:
+    """Whether a line begins with a bracket."""
+    return text.startswith((b"{", b"[")) or b"\n{" in text or b"\n[" in text
 
 
 def _payload(block: bytes) -> bytes | None:
@@ -64,12 +88,18 @@ class SSEDecoder(RecordReader):
     `event:`, `id:`, `retry:`, comments and unknown fields are ignored (SSE-5).
     """
 
-    __slots__ = ("_after_cr", "_after_lf")
+    __slots__ = ("_after_cr", "_after_lf", "_skipped")
 
     def __init__(self, limit: int = Limits().event_bytes) -> None:
         super().__init__(limit)
         self._after_cr = False
         self._after_lf = False
+        self._skipped = False
+
+    @property
+    def skipped_json(self) -> bool:
+        """Whether lines were skipped, or are left, that begin as JSON does: perhaps these are JSON Lines."""
+        return self._skipped or _looks_like_json(b"".join(self._held))
 
     def copy(self) -> SSEDecoder:
         """An independent decoder that holds the same."""
@@ -79,12 +109,14 @@ class SSEDecoder(RecordReader):
 
     def pause(self) -> Held:
         """What the decoder holds, for another one to `resume` with."""
-        return msgspec.structs.replace(super().pause(), after_cr=self._after_cr, after_lf=self._after_lf)
+        return msgspec.structs.replace(
+            super().pause(), after_cr=self._after_cr, after_lf=self._after_lf, skipped=self._skipped
+        )
 
     def resume(self, held: Held) -> None:
         """Go on where another decoder paused."""
         super().resume(held)
-        self._after_cr, self._after_lf = held.after_cr, held.after_lf
+        self._after_cr, self._after_lf, self._skipped = held.after_cr, held.after_lf, held.skipped
 
     def close(self) -> list[bytes]:
         """Nothing: a last block without its blank line is discarded (SSE-12). Raises what `feed` held back."""
@@ -108,6 +140,7 @@ class SSEDecoder(RecordReader):
             text = SEPARATOR.join(pieces)
             if _LF not in text:
                 return Batch(text, len(pieces), region, _payloads)
+        self._skipped = self._skipped or _looks_like_json(region)
         payloads = _payloads(region)
         return join(payloads) if payloads else None
 

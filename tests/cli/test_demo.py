@@ -68,12 +68,17 @@ def test_as_json_it_is_a_stream_for_the_other_commands(agui: Run) -> None:
         ("price of ZZZ", "I cannot say: there is no price for 'ZZZ', only for AAPL, GOOG, MSFT"),
         ("What is 1 / 0?", "I cannot say: a division by zero has no value"),
         ("xyzzy", "I cannot say: nothing was found"),
-        (" ", "Ask me about a gain, the price of a share, a calculation, or AG-UI."),
     ],
 )
 def test_other_questions(agui: Run, question: str, answer: str) -> None:
     ran = agui("demo", question)
     assert (ran.status, ran.out.splitlines()[-1]) == (0, answer)
+
+
+def test_a_blank_question_is_wrong_use(agui: Run) -> None:
+    ran = agui("demo", " ")
+    assert (ran.status, ran.out) == (2, "")
+    assert "the question is blank" in ran.err
 
 
 def test_a_question_is_shown_inert(agui: Run) -> None:

@@ -72,7 +72,7 @@ class Client:
         self.endpoint = Endpoint(recording, origins, self.said.append)
 
     def post(self, body: Any, method: str = "POST", **headers: str) -> Answer:
-        fields = JSON | {name.replace("_", "-"): value for name, value in headers.items()}
+        fields = JSON | {"host": "127.0.0.1:8000"} | {name.replace("_", "-"): value for name, value in headers.items()}
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         clock = trio_testing.MockClock(autojump_threshold=0)
         return anyio.run(self._call, method, fields, content, backend="trio", backend_options={"clock": clock})
@@ -142,7 +142,7 @@ def test_what_is_no_json_is_played_as_it_is(tmp_path: Path) -> None:
     deep = b'{"type":"RUN_STARTED","x":' + b"[" * 5000 + b"]" * 5000 + b"}"
     path.write_bytes(b"data: {broken\ndata: json\n\ndata: \xff\n\ndata: " + deep + b"\n\n: comment\n\n")
     answer = Client(path).post(asking())
-    assert agui_core.SSEDecoder().feed(answer.body)[0] == b"{broken\njson"
+    assert agui_core.SSEDecoder().feed(answer.body)[0] == b"{broken json"
     assert len(answer.times) == 3
 
 

@@ -270,6 +270,9 @@ def test_malformed_is_skipped_under_lenient(rule: str, event: dict[str, Any], wo
     assert warning.index == 7
     if "null" in words or warning.rule == "EVT-8":
         return
+    if type(event.get("timestamp")) is float:
+        assert to_wire(decoded) == {name: value for name, value in event.items() if name != "timestamp"}  # type: ignore[arg-type]
+        return
     assert not more
     if event.get("type") == "STATE_DELTA" and isinstance(event["delta"], list):
         assert to_wire(decoded) == delta()  # type: ignore[arg-type]

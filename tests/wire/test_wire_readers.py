@@ -194,9 +194,7 @@ def test_byte_by_byte_is_linear(decoder: type[SSEDecoder | JSONLinesDecoder], he
 
 def test_encode_sse() -> None:
     event = TextMessageContentEvent(message_id="m", delta="a\nb\u2028")
-    assert encode_sse(event) == (
-        'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a\\nb\u2028"}\n\n'.encode()
-    )
+    assert encode_sse(event) == (b'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a\\nb\\u2028"}\n\n')
     assert encode_sse(StateSnapshotEvent(snapshot={"a": None})) == (
         b'data: {"type":"STATE_SNAPSHOT","snapshot":{"a":null}}\n\n'
     )
