@@ -132,7 +132,7 @@ def _inbound_messages(holder: _Object, path: Path, warn: Warn) -> None:
         place = (*path, "messages", index)
         if isinstance(message, dict):
             for number, part in _elements(message, "content"):
-                if isinstance(part, dict) and part.get("type") in _MEDIA:
+                if isinstance(part, dict) and isinstance(part.get("type"), str) and part["type"] in _MEDIA:
                     _forgive(part, "metadata", (*place, "content", number), warn)
         upgrade_message(message, place, warn)
 
