@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -42,19 +43,64 @@ class _Entry(msgspec.Struct):
     index: int | None
 
 
+class Repeated(Protocol):
+    """What is to be said of an event, as it was of others before."""
+
+    kind: str
+    warnings: list[tuple[str, str]]
+    """Messages and paths."""
+
+
 class WarningLog:
     """Gathers warnings: at most `limit` distinct ones (the rest is counted in `dropped`). O(1) per warning.
 
-    `listener` is called with each single occurrence, also the repeated ones.
+    `listener` is called with each single occurrence, also the repeated ones. Both are in the order of the events, also
+    where a decoder is ahead of those who judge what it decoded: what it has to say is deferred until then.
     """
 
-    __slots__ = ("_entries", "_limit", "dropped", "listener")
+    __slots__ = ("_deferred", "_entries", "_first", "_limit", "dropped", "listener")
 
     def __init__(self, limit: int = 1_000, listener: Callable[[ProtocolWarning], object] | None = None) -> None:
         self._limit = limit
         self.listener = listener
         self._entries: dict[tuple[str, str | None, str, bool], _Entry] = {}
         self.dropped = 0
+        self._first = 0
+        self._deferred: Sequence[Repeated] = ()
+
+    def defer(self, first: int, repeated: Sequence[Repeated]) -> None:
+        """Unknown properties of the events from index `first` on, which are about to be judged (PROC-5)."""
+        self._first, self._deferred = first, repeated
+
+    def settle(self, index: int | None = None) -> None:
+        """Note what was deferred, up to the event at `index` if it is given. The rest of it stays deferred."""
+        first, repeated = self._first, self._deferred
+        self._first, self._deferred = 0, ()
+        if index is not None and index - first + 1 < len(repeated):
+            count = max(index - first + 1, 0)
+            repeated, rest = repeated[:count], repeated[count:]
+            self._note_repeated(first, repeated)
+            self._first, self._deferred = first + count, rest
+        else:
+            self._note_repeated(first, repeated)
+
+    def _note_repeated(self, first: int, repeated: Sequence[Repeated]) -> None:
+        places: dict[Repeated, list[int]] = {}
+        for position, surplus in enumerate(repeated, first):
+            if not surplus.warnings:
+                continue
+            places.setdefault(surplus, []).append(position)
+            if self.listener is not None:
+                for message, path in surplus.warnings:
+                    self.add("PROC-5", message, index=position, type=surplus.kind, path=path)
+        if self.listener is None:
+            for surplus, positions in places.items():
+                for message, path in surplus.warnings:
+                    self.add_all("PROC-5", message, positions, type=surplus.kind, path=path)
+
+    def forget(self) -> None:
+        """Events that come after a refused one are not judged."""
+        self._deferred = ()
 
     def add(
         self,
@@ -80,6 +126,8 @@ class WarningLog:
         refused: bool = False,
     ) -> None:
         """Note the same deviation of several events."""
+        if self._deferred and indexes[0] is not None:
+            self.settle(indexes[0])
         # What is kept is bounded, whatever a producer puts into names.
         message, path = message[:_LONGEST], path[:_LONGEST]
         type = None if type is None else type[:_LONGEST]

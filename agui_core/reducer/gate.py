@@ -8,7 +8,7 @@ policy nothing is refused: the event is repaired as `repair.py` says, or skipped
 from __future__ import annotations
 
 import re
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from agui_core.protocol import events as e
 from agui_core.reducer.chunks import CHUNKS, Expander
 from agui_core.reducer.items import Note, Open
 from agui_core.reducer.repair import find_repair
-from agui_core.reducer.sequence import Sequence
+from agui_core.reducer.sequence import Mark, Sequence
 
 __all__ = ["CONTENT", "Gate", "Step"]
 
@@ -33,6 +33,16 @@ _HALF = re.compile("[\ud800-\udfff]")
 _REPAIRS_IN_A_ROW = 3
 """A run may have to be assumed, and an item opened in it; what is refused even then is skipped."""
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+class GateMark(NamedTuple):
+    """A gate before an event."""
+
+    sequence: Mark
+    expander: Expander | None
+    """None where no lane is open."""
+    item: Open | None
+    half: str
 
 
 class Gate:
@@ -55,6 +65,21 @@ class Gate:
             if not self.lenient:
                 raise
             return self._repair(event, error, _REPAIRS_IN_A_ROW)
+
+    def mark(self, event: e.Event) -> GateMark:
+        """What `restore` needs to make an event unsaid that is refused."""
+        item = self.sequence.open_item(event)
+        expander = self.expander.copy() if self.expander.lanes else None
+        return GateMark(self.sequence.mark(event), expander, item, "" if item is None else item.half)
+
+    def restore(self, mark: GateMark, event: e.Event, steps: list[Step]) -> None:
+        """Be as at the mark; `steps` are what the event amounted to, where it got so far."""
+        for step, item in reversed(steps):
+            self.sequence.unverify(step, item)
+        self.sequence.restore(mark.sequence, event)
+        self.expander = mark.expander or Expander(self.sequence.limits)
+        if mark.item is not None:
+            mark.item.half = mark.half
 
     def copy(self, note: Note) -> Gate:
         """An independent gate in the same state."""

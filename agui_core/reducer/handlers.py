@@ -12,11 +12,20 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from agui_core.errors import LimitExceeded, PatchError, quoted
+from agui_core.errors import PatchError, quoted
 from agui_core.protocol import events as e
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import CancelledOutcome, InterruptOutcome, SuccessOutcome
+from agui_core.reducer.bounds import (
+    bound,
+    bound_text,
+    one_more_message,
+    prepare_call,
+    prepare_content,
+    prepare_message,
+    prepare_result,
+)
 from agui_core.reducer.entries import CallEntry, MessageEntry
 from agui_core.reducer.items import Open
 from agui_core.reducer.reconcile import reconcile
@@ -278,13 +287,13 @@ def _prepare_messages_snapshot(reducer: Standing, event: e.MessagesSnapshotEvent
     reducer._settle()
     entries, warnings = reconcile(reducer._conversation, event.messages, lenient=reducer._gate.lenient)
     limits = reducer._limits
-    _bound(event, "messages", len(entries), limits.messages)
-    _bound(event, "tool_calls", sum(len(entry.calls or ()) for entry in entries), limits.tool_calls)
+    bound(event, "messages", len(entries), limits.messages)
+    bound(event, "tool_calls", sum(len(entry.calls or ()) for entry in entries), limits.tool_calls)
     for entry in entries:
-        _bound(event, "tool_calls_per_message", len(entry.calls or ()), limits.tool_calls_per_message)
+        bound(event, "tool_calls_per_message", len(entry.calls or ()), limits.tool_calls_per_message)
         if entry.number < 0:
-            _bound_text(reducer, event, entry, sum_too=False)
-    _bound(event, "characters", sum(entry.characters for entry in entries), limits.characters)
+            bound_text(reducer, event, entry, sum_too=False)
+    bound(event, "characters", sum(entry.characters for entry in entries), limits.characters)
     reducer._prepared = (entries, warnings)
 
 
@@ -346,7 +355,7 @@ def _remember(item: Open) -> None:
 def _prepare_activity_snapshot(reducer: Standing, event: e.ActivitySnapshotEvent) -> None:
     entry = reducer._conversation.index.get(event.message_id)
     if entry is None:
-        _one_more_message(reducer, event)
+        one_more_message(reducer, event)
         made = m.ActivityMessage(
             id=event.message_id,
             activity_type=event.activity_type,
@@ -417,12 +426,12 @@ def _activity_delta(reducer: Standing, event: e.ActivityDeltaEvent, item: None) 
 
 def _prepare_run_started(reducer: Standing, event: e.RunStartedEvent) -> None:
     if event.input is not UNSET:
-        _bound(event, "messages", reducer._conversation.count + len(event.input.messages), reducer._limits.messages)
+        bound(event, "messages", reducer._conversation.count + len(event.input.messages), reducer._limits.messages)
         reducer._prepared = [MessageEntry.of(message, reducer._limits) for message in event.input.messages]
         calls = sum(len(entry.calls or ()) for entry in reducer._prepared)
-        _bound(event, "tool_calls", reducer._conversation.call_count + calls, reducer._limits.tool_calls)
+        bound(event, "tool_calls", reducer._conversation.call_count + calls, reducer._limits.tool_calls)
         for entry in reducer._prepared:
-            _bound_text(reducer, event, entry)
+            bound_text(reducer, event, entry)
 
 
 def _take_out_superseded(reducer: Standing) -> None:
@@ -487,73 +496,6 @@ def _run_error(reducer: Standing, event: e.RunErrorEvent, item: None) -> None:
     reducer._end_run("failed", changes)
 
 
-# --- limits -------------------------------------------------------------------------------------------------------
-
-
-def _bound(event: e.Event, name: str, wanted: int, limit: int) -> None:
-    if wanted > limit:
-        raise LimitExceeded(
-            f"{wanted:,} {name.replace('_', ' ')} are more than Limits({name}={limit}) allows",
-            limit=name,
-            type=event.type,
-        )
-
-
-def _bound_text(reducer: Standing, event: e.Event, entry: MessageEntry, *, sum_too: bool = True) -> None:
-    characters = entry.characters
-    longest = max(
-        [characters if not entry.calls else len(entry.text or ""), *(len(c.text or "") for c in entry.calls or ())]
-    )
-    _bound(event, "item_characters", longest, reducer._limits.item_characters)
-    if sum_too:
-        _bound(event, "characters", reducer._characters_with(characters), reducer._limits.characters)
-
-
-def _one_more_message(reducer: Standing, event: e.Event) -> None:
-    if reducer._conversation.count >= reducer._limits.messages:
-        _bound(event, "messages", reducer._conversation.count + 1, reducer._limits.messages)
-
-
-def _prepare_message(reducer: Standing, event: Any) -> None:
-    if event.message_id not in reducer._conversation.index:
-        _one_more_message(reducer, event)
-
-
-def _prepare_call(reducer: Standing, event: e.ToolCallStartEvent) -> None:
-    conversation, limits = reducer._conversation, reducer._limits
-    if event.tool_call_id in conversation.calls:
-        return
-    if conversation.call_count >= limits.tool_calls:
-        _bound(event, "tool_calls", conversation.call_count + 1, limits.tool_calls)
-    holder = conversation.index.get(event.parent_message_id) if event.parent_message_id else None
-    if holder is None or holder.role != "assistant":
-        _one_more_message(reducer, event)
-    else:
-        _bound(event, "tool_calls_per_message", len(holder.calls or ()) + 1, limits.tool_calls_per_message)
-
-
-def _prepare_result(reducer: Standing, event: e.ToolCallResultEvent) -> None:
-    _one_more_message(reducer, event)
-    if reducer._careful and isinstance(event.content, str):
-        _bound(event, "item_characters", len(event.content), reducer._limits.item_characters)
-        _bound(event, "characters", reducer._characters_with(len(event.content)), reducer._limits.characters)
-
-
-def _prepare_content(reducer: Standing, event: Any) -> None:
-    """Count exactly, but only when the room that was granted is used up."""
-    if reducer._careful:
-        reducer._settle()
-        conversation = reducer._conversation
-        if isinstance(event, e.ToolCallArgsEvent):
-            call = conversation.calls.get(event.tool_call_id)
-            held = "" if call is None else call.text
-        else:
-            message = conversation.index.get(event.message_id)
-            held = "" if message is None else message.text
-        _bound(event, "item_characters", len(held or "") + len(event.delta), reducer._limits.item_characters)
-        _bound(event, "characters", reducer._characters_with(len(event.delta)), reducer._limits.characters)
-
-
 Prepare: TypeAlias = Callable[[Standing, Any], None]
 Apply: TypeAlias = Callable[[Standing, Any, Any], None]
 
@@ -562,17 +504,17 @@ _HANDLERS: dict[Any, tuple[Prepare | None, Apply]] = {
     e.RunStartedEvent: (_prepare_run_started, _run_started),
     e.RunFinishedEvent: (None, _run_finished),
     e.RunErrorEvent: (None, _run_error),
-    e.TextMessageStartEvent: (_prepare_message, _message_start),
-    e.TextMessageContentEvent: (_prepare_content, _message_content),
+    e.TextMessageStartEvent: (prepare_message, _message_start),
+    e.TextMessageContentEvent: (prepare_content, _message_content),
     e.TextMessageEndEvent: (None, _message_end),
-    e.ReasoningMessageStartEvent: (_prepare_message, _message_start),
-    e.ReasoningMessageContentEvent: (_prepare_content, _message_content),
+    e.ReasoningMessageStartEvent: (prepare_message, _message_start),
+    e.ReasoningMessageContentEvent: (prepare_content, _message_content),
     e.ReasoningMessageEndEvent: (None, _message_end),
     e.ReasoningEncryptedValueEvent: (None, _encrypted_value),
-    e.ToolCallStartEvent: (_prepare_call, _call_start),
-    e.ToolCallArgsEvent: (_prepare_content, _call_args),
+    e.ToolCallStartEvent: (prepare_call, _call_start),
+    e.ToolCallArgsEvent: (prepare_content, _call_args),
     e.ToolCallEndEvent: (None, _call_end),
-    e.ToolCallResultEvent: (_prepare_result, _call_result),
+    e.ToolCallResultEvent: (prepare_result, _call_result),
     e.StateSnapshotEvent: (_prepare_state_snapshot, _state_snapshot),
     e.StateDeltaEvent: (_prepare_state_delta, _state_delta),
     e.MessagesSnapshotEvent: (_prepare_messages_snapshot, _messages_snapshot),

@@ -155,7 +155,7 @@ class Intake(Standing):
         room = self._room = self._room - len(piece)
         try:
             if room < 0:
-                self._grant(len(piece))
+                self._grant(len(piece) + reader.held_bytes)
             return reader.take(piece)
         except LimitExceeded as error:
             raise self._reject(error) from None
@@ -184,7 +184,8 @@ class Intake(Standing):
         except REFUSALS as error:
             if error.index is not None:
                 self._skip_to(error.index)
-            self._decoder.settle(self._index)
+            self._log.settle(self._index)
+            self._log.forget()
             raise self._reject(error) from None
 
     def _run_events(self, events: list[Any]) -> None:
@@ -249,16 +250,18 @@ class Intake(Standing):
         if type(event) in _PLAIN:
             event = event.full()
         steps: list[Step] = []
+        mark = self._gate.mark(event)
         try:
             if event.raw_event is not event.metadata or type(event) in _OPEN:
                 check_nesting(event, self._limits.nesting)
+            self._count_other(event)
             steps = self._gate.admit(event)
             for accepted, _ in steps:
                 prepare, _ = HANDLERS[type(accepted)]
                 if prepare is not None:
                     prepare(self, accepted)
         except REFUSALS as error:
-            self._take_back(steps)
+            self._gate.restore(mark, event, steps)
             raise self._reject(error) from None
         observed = self._on_event is not None
         for accepted, item in steps:
@@ -275,12 +278,6 @@ class Intake(Standing):
         self._skew = 0
         if self._gate.expander.lanes or self._warm is not self._warmable:
             self._rewarm()
-
-    def _take_back(self, steps: list[Step]) -> None:
-        """Undo what the gate noted of an event that is refused for a limit."""
-        for event, item in reversed(steps):
-            answered = isinstance(event, e.ToolCallResultEvent) and event.tool_call_id in self._conversation.results
-            self._gate.sequence.unverify(event, item, answered=answered)
 
     def _observe(self, event: e.Event) -> None:
         assert self._on_event is not None

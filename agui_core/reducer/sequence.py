@@ -21,6 +21,7 @@ limits bound. Expects expanded events (section 11).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -47,6 +48,40 @@ _OWNERS: dict[str, Callable[[Sequence], dict[str, Owner]]] = {
 
 
 _SUBAGENT_EVENTS = (e.SubagentStartedEvent, e.SubagentFinishedEvent, e.SubagentErrorEvent)
+
+
+_TABLES = (
+    "activity_owners",
+    "answered",
+    "call_owners",
+    "calls",
+    "ended_subagents",
+    "message_owners",
+    "reasoning_owners",
+    "reasonings",
+    "run_ids",
+    "spans",
+    "started_calls",
+    "steps",
+    "subagents",
+    "suspended_on",
+    "tags",
+    "texts",
+)
+"""What grows within a run, at its end."""
+
+
+class Mark(NamedTuple):
+    """A sequence before an event."""
+
+    phase: str
+    thread_id: str | None
+    run_id: str | None
+    tables: dict[str, Any]
+    lengths: list[int]
+    values: list[tuple[dict[str, Any], Any, Any]]
+    """What the event may say anew of what is known: table, key, value."""
+    owners: list[tuple[Open, Owner]]
 
 
 class Sequence:
@@ -136,6 +171,13 @@ class Sequence:
             self._note_tag(event, tag)
         return item
 
+    def open_item(self, event: e.Event) -> Open | None:
+        """The open item that an event names."""
+        if isinstance(event, e.ToolCallArgsEvent | e.ToolCallEndEvent | e.ToolCallStartEvent):
+            return self.calls.get(event.tool_call_id)
+        id = getattr(event, "message_id", None)
+        return (self.texts.get(id) or self.reasonings.get(id)) if isinstance(id, str) else None
+
     def copy(self, note: Note) -> Sequence:
         """An independent sequence in the same state."""
         twin: Sequence = object.__new__(Sequence)
@@ -156,32 +198,70 @@ class Sequence:
         """Let events for a run that has ended pass (lenient)."""
         self.set_phase(f"{self.phase}+")
 
-    def unverify(self, event: e.Event, item: Open | None, *, answered: bool = False) -> None:
+    def unverify(self, event: e.Event, item: Open | None) -> None:
         """Take back an event that was verified last and is refused all the same: what it ended is open again, and what
-        it started or answered is not (unless it was `answered` before). Owners that it named stay named.
+        it started is not.
         """
         kind = type(event)
         if item is None:
-            if isinstance(event, e.ToolCallResultEvent) and not answered:
-                self.answered.discard(event.tool_call_id)
-        elif kind in _ENDS:
+            return
+        if kind in _ENDS:
             _ENDS[kind](self)[item.id] = item
         elif kind in _STARTS:
             _STARTS[kind](self).pop(item.id, None)
             if isinstance(event, e.ToolCallStartEvent) and item.entry is None:
                 self.started_calls.pop(item.id, None)
 
+    def mark(self, event: e.Event) -> Mark:
+        """What `restore` needs to make an event unsaid that is refused after it was verified. O(1), but O(owners) for a
+        snapshot of the messages.
+        """
+        snapshot = isinstance(event, e.MessagesSnapshotEvent)
+        tables = {name: getattr(self, name) for name in _TABLES}
+        if snapshot:
+            tables = {name: table.copy() for name, table in tables.items()}
+        id: Any = getattr(event, "message_id", UNSET)
+        call: Any = getattr(event, "tool_call_id", UNSET)
+        named: tuple[tuple[dict[str, Any], Any], ...] = (
+            (self.message_owners, id),
+            (self.activity_owners, id),
+            (self.started_calls, call),
+        )
+        return Mark(
+            self.phase,
+            self.thread_id,
+            self.run_id,
+            tables,
+            [len(table) for table in tables.values()],
+            [(table, key, table[key]) for table, key in named if key in table],
+            [(item, item.owner) for table in (self.texts, self.calls, self.reasonings) for item in table.values()]
+            if snapshot
+            else [],
+        )
+
+    def restore(self, mark: Mark, event: e.Event) -> None:
+        """Be as at the mark. What the event opened and ended was taken back by `unverify` already."""
+        self.set_phase(mark.phase)
+        self.thread_id, self.run_id = mark.thread_id, mark.run_id
+        for (name, table), length in zip(mark.tables.items(), mark.lengths, strict=True):
+            setattr(self, name, table)
+            if isinstance(table, dict):
+                while len(table) > length:
+                    table.popitem()
+            elif len(table) > length and isinstance(event, e.ToolCallResultEvent):
+                table.discard(event.tool_call_id)
+        for table, key, value in mark.values:
+            table[key] = value
+        for item, owner in mark.owners:
+            item.owner = owner
+
     def begin_run(self, event: e.RunStartedEvent) -> None:
-        """RUN-9: a new run starts with nothing open."""
-        for table in (self.texts, self.calls, self.reasonings, self.spans, self.steps, self.subagents):
-            table.clear()
-        for owners in (self.message_owners, self.reasoning_owners, self.activity_owners, self.call_owners):
-            owners.clear()
-        self.ended_subagents.clear()
-        self.tags.clear()
-        self.suspended_on.clear()
-        self.started_calls.clear()
-        self.answered.clear()
+        """RUN-9: a new run starts with nothing open. The tables are new ones, as `mark` may hold the old ones."""
+        self.texts, self.calls, self.reasonings = {}, {}, {}
+        self.spans, self.steps, self.subagents = {}, {}, {}
+        self.message_owners, self.reasoning_owners, self.activity_owners, self.call_owners = {}, {}, {}, {}
+        self.ended_subagents, self.tags, self.suspended_on = {}, {}, {}
+        self.started_calls, self.answered = {}, set()
         self.thread_id = event.thread_id
         self.run_id = event.run_id
         self.set_phase("running")

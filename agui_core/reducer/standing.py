@@ -45,6 +45,8 @@ Warm: TypeAlias = tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]
 _COLD: Any = ({}, {}, {})
 _ROOM = 1024 * 1024
 """Characters that may come between two countings, at most; it also bounds the pieces that wait to be joined."""
+_SLACK = 16
+"""What is held besides text may exceed its bound by this part of it, so that measuring it stays linear."""
 _TOUCHED = 1_024
 """Entries with pieces that may wait to be counted when somebody asks for the event's index."""
 _encode = msgspec.json.encode
@@ -205,24 +207,37 @@ class Standing:
     # --- counting ---------------------------------------------------------------------------------------------------
 
     def _grant(self, size: int) -> None:
-        """Grant room for what comes. Where there is little left, every event is counted before it is applied."""
+        """Grant room for what comes, and for what a reader holds of it already: nothing that is not counted may be more
+        than what is left. Where there is little left, every event is counted before it is applied.
+        """
         conversation, limits = self._conversation, self._limits
         conversation.settle(self._now)
-        if self._other + self._since > limits.characters:
-            self._measure_other()
         left = min(limits.characters - conversation.characters, limits.item_characters - conversation.largest)
         self._careful = left < size
         self._rewarm()
         granted = max(size, min(_ROOM, left, limits.event_bytes))
-        self._since += granted
         # With middleware nothing may take the fast way in.
         self._room = -1 if self._middleware else granted - size
 
-    def _measure_other(self) -> None:
-        """Bound what is held besides text by the same number of characters. It grows by no more than what comes, so it
-        has to be measured only when that could be too much.
+    def _count_other(self, event: Any) -> None:
+        """Bound what is held besides text by the same number of characters. It grows by no more than the events that
+        are no mere text, so it is measured only when these could be too much, and not again for each event at the
+        bound. Events alone decide when, and not how their bytes were cut.
         """
+        if hasattr(event, "delta") and not isinstance(event, e.StateDeltaEvent):
+            if event.metadata is UNSET:
+                return
+            size = len(_encode(event.metadata))
+        else:
+            size = len(_encode(event))
+        limit = self._limits.characters
+        if self._since > max(limit - self._other, limit // _SLACK):
+            self._measure_other()
+        self._since += size
+
+    def _measure_other(self) -> None:
         conversation, limit = self._conversation, self._limits.characters
+        conversation.settle(self._now)
         state = len(_encode(self._state.value)) if self._state_version or self._state_changes else 0
         inside = sum([entry.other_characters for entry in conversation.entries()])
         self._other = state + inside + self._gate.sequence.characters

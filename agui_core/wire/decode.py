@@ -103,7 +103,6 @@ class Decoder:
         "_met",
         "_mostly_unfit",
         "_not_plain",
-        "_unsettled",
         "_watch",
         "boundary",
         "policy",
@@ -129,7 +128,6 @@ class Decoder:
         self._mostly_unfit = False
         self._not_plain = 0
         self._met: dict[str, dict[tuple[str, ...], _Surplus]] = {}
-        self._unsettled: tuple[int, list[_Surplus]] = (0, [])
 
     def copy(self, warnings: WarningLog) -> Decoder:
         """An independent decoder at the same point of the stream, with another log."""
@@ -254,25 +252,6 @@ class Decoder:
             self._not_plain = _TRY_PLAIN_AGAIN
         return decode_joined(_many, batch.text, batch.count)
 
-    def settle(self, index: int | None = None) -> int:
-        """Log the repeated warnings of the events handed out last; returns how many events that concerns.
-
-        `decode_batch` does it itself when a list's events were all applied. Whoever refuses the event at `index` calls
-        it, and only the warnings up to that event are logged, so that they do not depend on how the bytes were cut.
-        """
-        first, surpluses = self._unsettled
-        self._unsettled = (0, [])
-        if index is not None:
-            surpluses = surpluses[: max(index - first + 1, 0)]
-        places: dict[_Surplus, list[int]] = {}
-        for position, surplus in enumerate(surpluses, first):
-            if surplus.names:
-                places.setdefault(surplus, []).append(position)
-        for surplus, positions in places.items():
-            for message, path in surplus.warnings:
-                self.warnings.add_all("PROC-5", message, positions, type=surplus.kind, path=path)
-        return sum(map(len, places.values()))
-
     def _decode_apart(self, batch: Batch, index: int) -> Iterator[tuple[int, list[Event]]]:
         payloads = batch.payloads()
         if self._mostly_unfit and payloads:
@@ -334,18 +313,20 @@ class Decoder:
                 except _UNFIT:
                     pass
             if events:
-                self._unsettled = (position - len(events), surpluses)
+                unfit += sum([bool(surplus.names) for surplus in surpluses])
+                self.warnings.defer(position - len(events), surpluses)
                 yield position - len(events), events
-                unfit += self.settle()
+                self.warnings.settle()
                 events, surpluses = [], []
             unfit += 1
             event = self._look_at(obj, surplus, position)
             if event is not None:
                 yield position, [event]
         if events:
-            self._unsettled = (index + len(payloads) - len(events), surpluses)
+            unfit += sum([bool(surplus.names) for surplus in surpluses])
+            self.warnings.defer(index + len(payloads) - len(events), surpluses)
             yield index + len(payloads) - len(events), events
-            unfit += self.settle()
+            self.warnings.settle()
         self._mostly_unfit = 4 * unfit > len(payloads)
 
     def _look_at(self, obj: dict[str, Any], surplus: _Surplus | None, index: int) -> Event | None:

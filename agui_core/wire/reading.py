@@ -97,6 +97,11 @@ class RecordReader(ABC):
         twin._held = list(self._held)
         return twin
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of records that are not complete."""
+        return self._size
+
     def check(self) -> None:
         """Raise what `feed` or `take` held back so that the records before it could be handed out."""
         if self._error is not None:

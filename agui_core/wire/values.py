@@ -93,6 +93,10 @@ def check_nesting(event: Event, limit: int) -> None:
             raise nesting_exceeded(limit)
 
 
+def _article(name: str) -> str:
+    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 class Copier:
     """Copies one JSON value into plain dicts, lists and scalars of its own, so that nothing foreign is kept.
 
@@ -166,7 +170,7 @@ class Copier:
             if not math.isfinite(value):
                 raise self._malformed("is a number outside the range of a double")
             return float(value)
-        raise self._malformed(f"is a {type(value).__name__}, which is no JSON value")
+        raise self._malformed(f"is {_article(type(value).__name__)}, which is no JSON value")
 
     def _text(self, value: str) -> str:
         if value.isascii() and type(value) is str:

@@ -406,6 +406,5 @@ def test_none_is_made_in_the_middle_of_an_event() -> None:
 
 
 def test_what_is_no_json_cannot_be_held() -> None:
-    reducer = agui.Reducer(state={"a": object()})
-    with pytest.raises(agui.AGUIError, match="JSON"):
-        reducer.checkpoint()
+    with pytest.raises(agui.ProtocolError, match=r"`/a` is an? object, which is no JSON value"):
+        agui.Reducer(state={"a": object()})

@@ -94,7 +94,7 @@ def test_who_refuses_an_event_gets_the_warnings_up_to_it() -> None:
             for first, events in decoder.decode_batch(payloads[start : start + size], start):
                 for index, _ in enumerate(events, first):
                     if index == stop:
-                        decoder.settle(index)
+                        log.settle(index)
                         return list(log)
         raise AssertionError
 
