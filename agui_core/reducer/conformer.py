@@ -77,17 +77,18 @@ class Conformer:
         self._index -= 1
         return self._accept(self._decoder.enforce, wire)
 
-    def _accept(self, decode: Callable[[Any, int], e.Event | None], event: object) -> list[e.Event]:
+    def _accept(self, decode: Callable[[Any, int], e.Event | None], given: object) -> list[e.Event]:
         if self._error is not None:
             raise self._error
         try:
-            decoded = decode(event, self._index)
+            decoded = decode(given, self._index)
             accepted = [] if decoded is None else [step[0] for step in self._gate.admit(decoded)]
         except _REFUSALS as error:
             raise self._refuse(error) from None
         self._index += 1
-        if isinstance(decoded, e.RunStartedEvent):
-            self._decoder.boundary.run_id = decoded.run_id
+        for event in accepted:  # a run may have been ignored, or assumed
+            if isinstance(event, e.RunStartedEvent):
+                self._decoder.boundary.run_id = event.run_id
         return accepted
 
     def _refuse(self, error: AGUIError) -> AGUIError:

@@ -178,9 +178,13 @@ class Conversation:
                 held.counted = len(held.text or "")
         for entry in dropped:
             entry.number = -1
-            if entry.id not in self.index:
+            namesake = self.index.get(entry.id)
+            if namesake is None:
                 self.removed.pop(entry.id, None)
                 self.removed[entry.id] = version
+            elif not namesake.touched:  # the id stands for less than before, which `changed` tells
+                namesake.stamp = version
+                self.log.append(namesake)
         self._unstamped = {entry: None for entry in self._unstamped if _stands(entry)}
         while len(self.removed) > self.limits.messages:
             self.forgotten = self.removed.pop(next(iter(self.removed)))

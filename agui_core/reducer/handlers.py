@@ -89,6 +89,7 @@ def _message_content(reducer: Standing, event: Any, item: Open) -> None:
 
 def _message_end(reducer: Standing, event: Any, item: Open) -> None:
     reducer._cool(item)
+    reducer._speaks = True
     if item.entry is not None and item.entry.document is None:
         _merge(reducer, event, item.entry)
 
@@ -117,8 +118,10 @@ def _recreate_message(reducer: Standing, event: Any, item: Open) -> MessageEntry
 
 def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: Open) -> None:
     conversation = reducer._conversation
-    conversation.settle(reducer._upcoming)
-    reducer._note_speech(event.tool_call_id)
+    sequence = reducer._gate.sequence
+    if reducer._speaks or sequence.texts or sequence.reasonings:
+        conversation.settle(reducer._upcoming)
+        reducer._note_speech(event.tool_call_id)
     call = conversation.calls.get(event.tool_call_id)
     if call is None:
         call = _make_call(reducer, event)

@@ -16,6 +16,8 @@ import msgspec
 
 from agui_core.errors import LimitExceeded
 from agui_core.protocol import events as e
+from agui_core.protocol.base import UNSET
+from agui_core.reducer.chunks import CHUNKS
 from agui_core.reducer.gate import Step
 from agui_core.reducer.handlers import HANDLERS
 from agui_core.reducer.partial_json import PartialJson
@@ -45,6 +47,22 @@ _OPEN = frozenset(
     }
 )
 """Events with members that may be nested, besides those that every event has."""
+_ONE_MORE: tuple[type, ...] = (
+    e.TextMessageStartEvent,
+    e.ReasoningMessageStartEvent,
+    e.ToolCallStartEvent,
+    e.ToolCallResultEvent,
+)
+"""Events that add one message or call at most."""
+_MANY: tuple[type, ...] = (
+    e.RunStartedEvent,
+    e.MessagesSnapshotEvent,
+    e.ActivitySnapshotEvent,
+    e.ActivityDeltaEvent,
+)
+"""Events that may add any amount."""
+_STATE: tuple[type, ...] = (e.StateSnapshotEvent, e.StateDeltaEvent)
+"""These too, but nothing is noted of them, unless they are tagged, before they are applied."""
 _UNDECODED = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
@@ -250,7 +268,7 @@ class Intake(Standing):
         if type(event) in _PLAIN:
             event = event.full()
         steps: list[Step] = []
-        mark = self._gate.mark(event)
+        mark = self._gate.mark(event) if self._may_be_refused(event) else None
         try:
             if event.raw_event is not event.metadata or type(event) in _OPEN:
                 check_nesting(event, self._limits.nesting)
@@ -261,10 +279,12 @@ class Intake(Standing):
                 if prepare is not None:
                     prepare(self, accepted)
         except REFUSALS as error:
-            self._gate.restore(mark, event, steps)
+            if mark is not None:
+                self._gate.restore(mark, event, steps)
             raise self._reject(error) from None
         observed = self._on_event is not None
-        for accepted, item in steps:
+        failure: BaseException | None = None
+        for number, (accepted, item) in enumerate(steps, 1):
             if self._skew:
                 self._changes += 1  # the observer may have asked for the version of what was applied so far
             _, apply = HANDLERS[type(accepted)]
@@ -273,11 +293,28 @@ class Intake(Standing):
             if observed:
                 self._others += 1 - self._skew
                 self._skew = 1
-                self._observe(accepted)
+                self._steps_left = steps[number:]
+                try:
+                    self._observe(accepted)
+                except BaseException as error:  # the program ends, or is interrupted: the event is applied whole
+                    failure, observed = error, False
         self._others += 1 - self._skew
-        self._skew = 0
+        self._skew, self._steps_left = 0, []
         if self._gate.expander.lanes or self._warm is not self._warmable:
             self._rewarm()
+        if failure is not None:
+            raise failure
+
+    def _may_be_refused(self, event: Any) -> bool:
+        """Whether a limit, or a later step of the same event, may still refuse what was verified already."""
+        kind = type(event)
+        if self._careful or self._gate.expander.lanes or kind in CHUNKS:
+            return True
+        if kind not in _ONE_MORE and not self._gate.lenient:  # a repair may open something
+            return kind in _MANY or (kind in _STATE and event.subagent_run_id is not UNSET)
+        conversation, limits = self._conversation, self._limits
+        calls = min(limits.tool_calls, limits.tool_calls_per_message)
+        return conversation.count >= limits.messages or conversation.call_count >= calls
 
     def _observe(self, event: e.Event) -> None:
         assert self._on_event is not None

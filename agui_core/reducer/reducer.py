@@ -19,9 +19,10 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message, ToolMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import checkpoint
-from agui_core.reducer.entries import CallEntry, Entry
+from agui_core.reducer.entries import CallEntry, Entry, MessageEntry
+from agui_core.reducer.handlers import HANDLERS
 from agui_core.reducer.intake import Intake
-from agui_core.reducer.items import Noted
+from agui_core.reducer.items import Noted, Open
 from agui_core.reducer.standing import Middleware, Policy, Status
 from agui_core.reducer.views import Changes, Run, ToolCalls
 from agui_core.warning import ProtocolWarning
@@ -206,6 +207,8 @@ class Reducer(Intake):
         twin._warmable = ({}, {}, {})
         twin._bind_items(self, new_of)
         twin._rewarm()
+        if self._skew:
+            twin._finish_event(self, new_of)
         return twin
 
     def __copy__(self) -> Self:
@@ -278,6 +281,32 @@ class Reducer(Intake):
         for warm, model_warm in zip(self._warmable, other._warmable, strict=True):
             warm.update({id: new_of[entry] for id, entry in model_warm.items()})
 
+    def _finish_event(self, other: Reducer, new_of: Mapping[Entry, Entry]) -> None:
+        """Apply what is left of the event in whose middle the reducer was copied, by its own observer."""
+
+        def ours(entry: Any) -> Any:
+            return new_of.get(entry) or (entry.copy() if isinstance(entry, MessageEntry) else None)
+
+        match other._prepared:
+            case MessageEntry() as entry:
+                self._prepared = ours(entry)
+            case [*entries]:
+                self._prepared = [ours(entry) for entry in entries]
+            case ([*entries], warnings):
+                self._prepared = [ours(entry) for entry in entries], warnings
+        sequence = self._gate.sequence
+        for event, item in other._steps_left:
+            if item is not None:
+                tables = (sequence.texts, sequence.calls, sequence.reasonings)
+                open_one = next((table[item.id] for table in tables if _same(table.get(item.id), item)), None)
+                item = open_one or replace(item, entry=ours(item.entry))
+            self._changes += 1
+            _, apply = HANDLERS[type(event)]
+            if apply is not None:
+                apply(self, event, item)
+        self._skew, self._steps_left = 0, []
+        self._rewarm()
+
     # --- for handlers and views -------------------------------------------------------------------------------------
 
     def _settled_call(self, id: str) -> CallEntry | None:
@@ -296,6 +325,11 @@ class Reducer(Intake):
         self._conversation.messages()
         message = entry.message
         return message if isinstance(message, ToolMessage) else None
+
+
+def _same(one: Open | None, other: Open) -> bool:
+    """Whether two open items are the same one, in two reducers."""
+    return one is not None and type(one.start) is type(other.start)
 
 
 def reduce(events: Iterable[object], **options: Any) -> Reducer:

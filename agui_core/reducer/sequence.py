@@ -217,7 +217,8 @@ class Sequence:
         snapshot of the messages.
         """
         snapshot = isinstance(event, e.MessagesSnapshotEvent)
-        tables = {name: getattr(self, name) for name in _TABLES}
+        names = ("tags",) if isinstance(event, e.StateDeltaEvent | e.StateSnapshotEvent) else _TABLES
+        tables = {name: getattr(self, name) for name in names}
         if snapshot:
             tables = {name: table.copy() for name, table in tables.items()}
         id: Any = getattr(event, "message_id", UNSET)

@@ -21,12 +21,12 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message
 from agui_core.reducer.conversation import Conversation, Hot
 from agui_core.reducer.entries import Entry, MessageEntry
-from agui_core.reducer.gate import Gate
+from agui_core.reducer.gate import Gate, Step
 from agui_core.reducer.items import Noted, Open
 from agui_core.reducer.json_patch import Document
 from agui_core.reducer.views import Run
 from agui_core.warning import ProtocolWarning, WarningLog
-from agui_core.wire import Decoder, JSONLinesDecoder, SSEDecoder
+from agui_core.wire import Decoder, JSONLinesDecoder, SSEDecoder, encode
 from agui_core.wire.decode import Policy
 from agui_core.wire.plain import PlainArgs, PlainReasoning, PlainText
 
@@ -47,6 +47,28 @@ _ROOM = 1024 * 1024
 """Characters that may come between two countings, at most; it also bounds the pieces that wait to be joined."""
 _SLACK = 16
 """What is held besides text may exceed its bound by this part of it, so that measuring it stays linear."""
+_HELD = frozenset(
+    {
+        e.ActivityDeltaEvent,
+        e.ActivitySnapshotEvent,
+        e.MessagesSnapshotEvent,
+        e.ReasoningEncryptedValueEvent,
+        e.ReasoningMessageChunkEvent,
+        e.ReasoningMessageStartEvent,
+        e.ReasoningStartEvent,
+        e.RunStartedEvent,
+        e.StateDeltaEvent,
+        e.StateSnapshotEvent,
+        e.StepStartedEvent,
+        e.SubagentStartedEvent,
+        e.TextMessageChunkEvent,
+        e.TextMessageStartEvent,
+        e.ToolCallChunkEvent,
+        e.ToolCallResultEvent,
+        e.ToolCallStartEvent,
+    }
+)
+"""Events of which more is held than text and metadata."""
 _TOUCHED = 1_024
 """Entries with pieces that may wait to be counted when somebody asks for the event's index."""
 _encode = msgspec.json.encode
@@ -62,6 +84,14 @@ FAMILY: dict[type, int] = {
     PlainReasoning: 2,
 }
 """Places in `Warm`."""
+
+
+def _size(event: Any) -> int:
+    """Bytes of an event as JSON."""
+    try:
+        return len(_encode(event))
+    except UnicodeEncodeError:  # half a character waits in its text
+        return len(encode(event))
 
 
 class Standing:
@@ -93,6 +123,8 @@ class Standing:
         self._careful = False
         self._rewarm()
         self._prepared: Any = None
+        self._steps_left: list[Step] = []
+        """What of an event that is being observed is still to be applied."""
         self._status: Status = "idle"
         self._error: AGUIError | None = None
         self._run = Run()
@@ -103,6 +135,8 @@ class Standing:
         # How many calls of the run came before its latest text or result, and what had been said by then.
         self._quiet_from = 0
         self._spoken = 0
+        self._speaks = True
+        """Whether a text may have ended since what was said was last looked at."""
         self._others = 0
         self._skew = 0
         self._changes = 0
@@ -224,12 +258,12 @@ class Standing:
         are no mere text, so it is measured only when these could be too much, and not again for each event at the
         bound. Events alone decide when, and not how their bytes were cut.
         """
-        if hasattr(event, "delta") and not isinstance(event, e.StateDeltaEvent):
-            if event.metadata is UNSET:
-                return
+        if type(event) in _HELD:
+            size = _size(event)
+        elif event.metadata is not UNSET:
             size = len(_encode(event.metadata))
         else:
-            size = len(_encode(event))
+            return
         limit = self._limits.characters
         if self._since > max(limit - self._other, limit // _SLACK):
             self._measure_other()
@@ -288,6 +322,7 @@ class Standing:
         """Whether the run has said something since its latest call, or before one that is `starting`. The conversation
         is settled.
         """
+        self._speaks = False
         if self._conversation.spoken != self._spoken:
             self._said_something(starting)
 

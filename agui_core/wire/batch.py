@@ -1,9 +1,13 @@
 """Many JSON texts as one: what the readers hand to the decoder so that a whole read is decoded in one call.
 
-A `Batch` joins its payloads with commas, and is decoded as one JSON list that must have as many elements as there are
-payloads. So a payload that is not one whole value sends the batch to be decoded payload by payload, where it is
-refused, whether it runs on into the next or holds two. (Only a stream made for it, with both in one read, gets by:
-then the two make up for each other, and it is read as if its lines had been cut in other places.)
+A `Batch` joins its payloads with a null between each two, and is decoded as one JSON list, which must be objects and
+nulls in turn. A payload that is not one whole object sends the batch to be decoded payload by payload, where it is
+refused.
+
+Why that is exact. A value that runs over several payloads has the null in it. In an object that is no JSON, as a key
+would have to follow, so it can only be inside an array: then the payload where it begins holds a bracket that it does
+not close, and each payload with a bracket is read by itself as well. Where no value runs on, each payload is one value
+at least; and as many values as payloads mean that each is just one.
 """
 
 from __future__ import annotations
@@ -15,8 +19,11 @@ import msgspec
 
 __all__ = ["SEPARATOR", "Batch", "decode_joined", "join"]
 
-SEPARATOR = b", "
+SEPARATOR = b",null,"
 """What stands between two payloads of a batch. Longer than a line end, so that replacing those counts them."""
+
+_BRACKET = b"["
+_scan = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class Batch:
@@ -31,6 +38,19 @@ class Batch:
         self._split = split
         self._payloads: list[bytes] | None = None
 
+    @property
+    def arrays_are_whole(self) -> bool:
+        """Whether each payload that holds a bracket is one JSON text. Costs a search where none does."""
+        if _BRACKET not in self.text:
+            return True
+        try:
+            for payload in self.payloads():
+                if _BRACKET in payload:
+                    _scan(payload)
+        except (msgspec.MsgspecError, RecursionError, ValueError):
+            return False
+        return True
+
     def payloads(self) -> list[bytes]:
         """The single payloads, in order. Blank lines of JSON Lines are not among them, so there may be fewer."""
         if self._payloads is None:
@@ -43,10 +63,13 @@ def join(payloads: list[bytes]) -> Batch:
     return Batch(SEPARATOR.join(payloads), len(payloads), b"", lambda _: payloads)
 
 
-def decode_joined(decoder: msgspec.json.Decoder[list[Any]], text: bytes, count: int) -> list[Any] | None:
-    """The `count` values of a batch's text, or None when it does not decode to just so many. Never raises."""
+def decode_joined(decoder: msgspec.json.Decoder[list[Any]], batch: Batch) -> list[Any] | None:
+    """The values of a batch, one each of its payloads, or None when it does not decode to these. Never raises."""
     try:
-        values = decoder.decode(b"[%b]" % text)
+        values = decoder.decode(b"[%b]" % batch.text)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
-    return values if len(values) == count else None
+    if len(values) != 2 * batch.count - 1:
+        return None
+    del values[1::2]
+    return values if None not in values and batch.arrays_are_whole else None

@@ -33,9 +33,9 @@ __all__ = ["Decoder", "Policy", "decode"]
 Policy = Literal["strict", "lenient"]
 
 _one = msgspec.json.Decoder(Event).decode
-_many = msgspec.json.Decoder(list[Event])
-_many_plain = msgspec.json.Decoder(list[PlainEvent])
-_many_objects = msgspec.json.Decoder(list[dict[str, Any]])
+_many = msgspec.json.Decoder(list[Event | None])
+_many_plain = msgspec.json.Decoder(list[PlainEvent | None])
+_many_objects = msgspec.json.Decoder(list[dict[str, Any] | None])
 _TRY_PLAIN_AGAIN = 15
 """Batches that are not tried as plain content after one in which some content was more."""
 _UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeError)
@@ -246,17 +246,16 @@ class Decoder:
         if self._not_plain:
             self._not_plain -= 1
         else:
-            events = decode_joined(_many_plain, batch.text, batch.count)
+            events = decode_joined(_many_plain, batch)
             if events is not None:
                 return events
             self._not_plain = _TRY_PLAIN_AGAIN
-        return decode_joined(_many, batch.text, batch.count)
+        return decode_joined(_many, batch)
 
     def _decode_apart(self, batch: Batch, index: int) -> Iterator[tuple[int, list[Event]]]:
         payloads = batch.payloads()
         if self._mostly_unfit and payloads:
-            text = batch.text if len(payloads) == batch.count else join(payloads).text
-            objects = decode_joined(_many_objects, text, len(payloads))
+            objects = decode_joined(_many_objects, batch if len(payloads) == batch.count else join(payloads))
             if objects is not None:
                 return self._decode_objects(objects, payloads, index)
         return self._decode_each(payloads, index)

@@ -32,7 +32,8 @@ def encode_sse(event: Event | msgspec.Struct) -> bytes:
     """One SSE block: `data: <json>` and a blank line, LF only, absent fields left out (SSE-7). What some readers take
     for the end of a line (U+2028, U+2029, U+0085) is escaped.
     """
-    return sse_block(encode(event))
+    text = encode(event)
+    return b"data: %b\n\n" % text if text.isascii() else sse_block(text)
 
 
 def sse_block(text: bytes) -> bytes:

@@ -32,7 +32,8 @@ DEEPEST = 900
 """Containers inside containers beyond which encoders may fail, whatever the limits are."""
 
 _LEAVES = frozenset({str, int, float, bool, type(None), type(UNSET)})
-_BITS = 14_280  # the bits of 4,300 decimal digits, beyond which CPython refuses to read or write an integer
+_LARGEST, _SMALLEST = 10**4_300 - 1, 1 - 10**4_299
+"""Of more than 4,300 characters, the sign among them, no integer is read or written as JSON."""
 
 
 def paired(text: str) -> str:
@@ -163,7 +164,7 @@ class Copier:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, int):
-            if value.bit_length() > _BITS:
+            if not _SMALLEST <= value <= _LARGEST:
                 raise self._malformed("is an integer of more than 4,300 digits")
             return int(value)
         if isinstance(value, float):

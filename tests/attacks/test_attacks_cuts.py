@@ -149,3 +149,22 @@ def test_warnings_come_in_the_order_of_the_events(form: str, listening: bool) ->
             apply(data[start : start + sizes[0]])
         orders.add((*map(str, reducer.warnings), *map(str, told)))
     assert len(orders) == 1
+
+
+CHEATS = [
+    [b'{"type":"RAW","event":1},{"type":"RAW","event":2}', b'{"type":"RAW","event":[1', b"2]}"],
+    [b'{"type":"RAW","event":{}} , {"type":"RAW","event":2}', b'{"type":"RAW","event":[{}', b"{}]}"],
+    [b'{"type":"RAW","event":[{"a":1}', b'{"b":2}]}', b'{"type":"RAW","event":1},\t{"type":"RAW","event":2}'],
+    [b'{"type":"RAW","x":1},{"type":"RAW","x":2}', b'{"type":"RAW","x":[1', b"2]}"],
+]
+
+
+@pytest.mark.parametrize("lines", CHEATS)
+@pytest.mark.parametrize("form", ["sse", "lines"])
+@pytest.mark.parametrize("before", [0, 30])
+def test_lines_that_make_up_for_each_other_are_refused_whatever_the_reads(lines: Any, form: str, before: int) -> None:
+    events = [STARTED, *[{"type": "RAW", "event": [{"a": 1}, {"b": "},{"}], "v": 1}] * before, *lines]
+    outcomes = [read(events, [size], agui.Limits(), "strict", form) for size in (1, 20, 60, 1_000_000)]
+    assert outcomes[0][0] == "rejected"
+    assert outcomes[0][1][1] == before + 1
+    assert all(each == outcomes[0] for each in outcomes)
