@@ -9,7 +9,12 @@ import pytest
 from harness import reference_root, shared_root
 
 SHARED = shared_root()
-_NEEDS_SHARED = ["corpora/test_cases.py", "corpora/test_conformance.py", "corpora/test_recordings.py"]
+_NEEDS_SHARED = [
+    "corpora/test_cases.py",
+    "corpora/test_conformance.py",
+    "corpora/test_interop_streams.py",
+    "corpora/test_recordings.py",
+]
 
 if SHARED is None and os.environ.get("AGUI_REQUIRE_SHARED") == "1":
     raise pytest.UsageError("AGUI_REQUIRE_SHARED=1, but no corpora: set AGUI_SHARED to the folder that holds them")

@@ -24,7 +24,7 @@ from agui_core.tools.arguments import canonical, read_arguments
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.toolset import Toolset
 
-__all__ = ["Effects", "key_of"]
+__all__ = ["Effects", "key_of", "says_run"]
 
 _NOT_RUN = frozenset({"denied", "invalid"})
 """Answers that say that the tool did not run."""
@@ -39,25 +39,35 @@ def key_of(id: str, name: str, arguments: str | Mapping[str, Any]) -> str:
     return sha256(prefixed(id, name, value)).hexdigest()
 
 
+def says_run(answer: ToolMessage) -> bool:
+    """Whether an answer is ours, and its call may have taken effect."""
+    kind = None if answer.metadata is UNSET else answer.metadata.get(ANSWER)
+    return isinstance(kind, str) and kind not in _NOT_RUN
+
+
 class _Answered(NamedTuple):
     name: str
     arguments: str
-    answer_id: str
 
 
 class Effects:
     """The marks of one thread."""
 
-    def __init__(self, toolset: Toolset, limit: int, marks: Iterable[str] = (), edited: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self, toolset: Toolset, limit: int, marks: Iterable[str] = (), ran: Mapping[str, tuple[str, ...]] = {}
+    ) -> None:
         self._toolset = toolset
         self.marks: dict[str, None] = dict.fromkeys(marks)
-        self.edited: dict[str, str] = dict(edited)
-        """The keys of what answered calls ran with, where a person had changed the arguments; by call id."""
+        self.ran: dict[str, tuple[str, ...]] = dict(ran)
+        """The keys of what answered calls ran with, by call id, where the messages do not say it: a person had changed
+        the arguments, or the agent has restated the call or its answer since.
+        """
         self._limit = limit
         self._begun: dict[str, tuple[str, ...]] = {}
         """Keys of the calls that this process has begun and not answered."""
         self._answered: dict[str, _Answered] = {}
-        self._by_answer: dict[str, str] = {}
+        self._at: dict[str, set[str]] = {}
+        """The answered calls that a message makes or answers, by its id."""
 
     @property
     def full(self) -> bool:
@@ -79,52 +89,64 @@ class Effects:
             self.marks.pop(key, None)
 
     def settle(self, call: ToolCallView, answer: ToolMessage) -> None:
-        """The answer is in the messages: it is what tells from now on."""
-        begun = self._begun.pop(call.id, ())
+        """The answer is in the messages: it is what tells from now on. One that says that nothing ran takes no mark of
+        an earlier call away.
+        """
+        begun, tells = self._begun.pop(call.id, ()), says_run(answer)
         if self.marks:
-            for key in (key_of(call.id, call.name, call.arguments), *begun):
+            for key in (*(_keys(call, None) if tells else ()), *begun):
                 self.marks.pop(key, None)
         if len(begun) > 1:
-            self.edited[call.id] = begun[1]
-        self._remember(call, answer)
+            self.ran[call.id] = begun[1:]
+        if tells:
+            self._remember(call, answer)
 
     def read(self, messages: Iterable[Message], calls: ToolCalls) -> None:
         """Learn from a conversation which calls are answered, for when an answer disappears."""
         for message in messages:
             if isinstance(message, ToolMessage):
                 call = calls.get(message.tool_call_id)
-                if call is not None:
+                if call is not None and (says_run(message) or call.id in self.ran):
                     self._remember(call, message)
+        for id in self.ran.keys() - self._answered.keys():
+            self._mark(self.ran.pop(id))
 
     def sync(self, changes: Changes, calls: ToolCalls) -> None:
-        """Mark the calls whose answers disappeared."""
+        """Mark the calls whose answers disappeared, and note what the messages no longer say of the others."""
         if changes.removed or changes.reset:
-            affected: Iterable[str] = list(self._answered)
+            affected = list(self._answered)
+            self._at.clear()
         else:
-            affected = [self._by_answer[id] for id in changes.changed if id in self._by_answer]
+            places = (self._at.get(id, ()) for id in (*changes.added, *changes.changed))
+            affected = [id for id in {*changes.calls}.union(*places) if id in self._answered]
         for id in affected:
-            call = calls.get(id)
+            call, known = calls.get(id), self._answered[id]
             if call is None or call.result is None:
-                known = self._answered.pop(id)
-                self._by_answer.pop(known.answer_id, None)
-                self._mark_again(id, known)
+                del self._answered[id]
+                self._mark((*self._own(id, known), *self.ran.pop(id, ())))
+                continue
+            self._place(call, call.result)
+            own = () if known == (call.name, call.arguments) and says_run(call.result) else self._own(id, known)
+            if own:
+                self.ran[id] = tuple(dict.fromkeys((*self.ran.get(id, ()), *own)))
 
-    def _mark_again(self, id: str, known: _Answered) -> None:
-        edited = self.edited.pop(id, None)
+    def _own(self, id: str, known: _Answered) -> tuple[str, ...]:
+        """The key of an answered call, if its tool has effects."""
         tool = self._toolset.get(known.name)
-        if tool is not None and not tool.effects:
-            return
-        for key in (key_of(id, known.name, known.arguments), edited):
-            if key is not None:
-                self.marks[key] = None
+        return () if tool is not None and not tool.effects else (key_of(id, *known),)
+
+    def _mark(self, keys: Iterable[str]) -> None:
+        self.marks.update(dict.fromkeys(keys))
         while len(self.marks) > self._limit:
             del self.marks[next(iter(self.marks))]
 
     def _remember(self, call: ToolCallView, answer: ToolMessage) -> None:
-        kind = None if answer.metadata is UNSET else answer.metadata.get(ANSWER)
-        if isinstance(kind, str) and kind not in _NOT_RUN:
-            self._answered[call.id] = _Answered(call.name, call.arguments, answer.id)
-            self._by_answer[answer.id] = call.id
+        self._answered[call.id] = _Answered(call.name, call.arguments)
+        self._place(call, answer)
+
+    def _place(self, call: ToolCallView, answer: ToolMessage) -> None:
+        for id in (call.message_id, answer.id):
+            self._at.setdefault(id, set()).add(call.id)
 
 
 def _keys(call: ToolCallView, edited: Mapping[str, Any] | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ read, plus one step for each call of the last run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import Outcome, clean, content_of, interrupted, invalid, not_run, signal_of
 from agui_core.tools.approval import DecidedBy, Plan, Verdict, digest_of, plan_of
 from agui_core.tools.arguments import cut, read_arguments
-from agui_core.tools.effects import Effects
+from agui_core.tools.effects import Effects, says_run
 from agui_core.tools.memory import Memory, Record
 from agui_core.tools.result_size import size_of
 from agui_core.tools.resume import not_voted
@@ -41,24 +41,37 @@ class Ledger:
     """See the module."""
 
     def __init__(
-        self, reducer: Reducer, toolset: Toolset, memory: Memory, log: WarningLog, begun: Iterable[str] = ()
+        self,
+        reducer: Reducer,
+        toolset: Toolset,
+        memory: Memory,
+        log: WarningLog,
+        begun: Mapping[str, Mapping[str, Any] | None] = {},
     ) -> None:
         self.reducer = reducer
         self.toolset = toolset
         self.memory = memory
         self.log = log
-        self.effects = Effects(toolset, reducer.limits.tool_calls, memory.marks, memory.edited)
+        self.effects = Effects(toolset, reducer.limits.tool_calls, memory.marks, memory.ran)
         self.running: set[str] = set()
         """Calls whose tools run in this process."""
         calls = reducer.tool_calls
         self.effects.read(reducer.messages, calls)
-        for id in begun:
+        for id, edited in begun.items():
             if id in calls:
-                self.effects.begin(calls[id], None)
+                self._take_over(calls[id], edited)
         self._plans: dict[str, Plan] = {}
         self._page: RunView | None = None
         self.shown: dict[str, tuple[object, ...]] = {}
         """What this process showed of calls that wait for approval."""
+
+    def _take_over(self, call: ToolCallView, edited: Mapping[str, Any] | None) -> None:
+        """A call that format 1 says was begun, or holds an answer of."""
+        answer, tool = self.memory.answers.get(call.id), self.toolset.get(call.name)
+        if answer is not None:
+            self.memory.answers_to[call.id] = digest_of(call, 0)
+        if (tool is None or tool.effects) and (answer is None or says_run(answer)):
+            self.effects.begin(call, edited)
 
     # --- the last run ---------------------------------------------------------------------------------------------
 
@@ -440,7 +453,7 @@ class Ledger:
 
     def saved(self) -> Memory:
         """What outlives the process, as of now."""
-        self.memory.marks, self.memory.edited = list(self.effects.marks), self.effects.edited
+        self.memory.marks, self.memory.ran = list(self.effects.marks), self.effects.ran
         return self.memory
 
     def renew(self) -> Reducer:

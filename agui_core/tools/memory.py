@@ -48,8 +48,8 @@ class Memory(msgspec.Struct):
     records: dict[str, Record] = {}
     marks: list[str] = []
     """See `Effects.marks`."""
-    edited: dict[str, str] = {}
-    """See `Effects.edited`."""
+    ran: dict[str, tuple[str, ...]] = {}
+    """See `Effects.ran`."""
     answers: dict[str, ToolMessage] = {}
     """Answers that are not in the conversation yet."""
     answers_to: dict[str, str] = {}
@@ -67,35 +67,39 @@ class Memory(msgspec.Struct):
     carried_from: str | None = None
 
 
-def read_memory(extra: bytes) -> tuple[Memory, tuple[str, ...]]:
-    """The memory in a checkpoint's `extra`, and the ids of the calls that format 1 calls begun.
+def read_memory(extra: bytes) -> tuple[Memory, dict[str, dict[str, Any] | None]]:
+    """The memory in a checkpoint's `extra`; and, from format 1, the calls that it says were begun, with the arguments
+    that a person put in place of the agent's.
 
     Raises `DecodeError`.
     """
     try:
         saved: dict[str, Any] = msgspec.json.decode(extra, type=dict[str, Any])
         form = saved.get("format")
-        begun = _upgrade(saved) if form == 1 else ()
+        begun = _upgrade(saved) if form == 1 else {}
         if form not in (1, 2):
             raise DecodeError(f"the calls were kept in format {form!r}, which is not known here", rule="CHECKPOINT")
         return msgspec.convert(saved, Memory), begun
-    except (msgspec.MsgspecError, ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise DecodeError(f"the extra of the checkpoint is not that of Calls: {error}", rule="CHECKPOINT") from None
 
 
-def _upgrade(saved: dict[str, Any]) -> tuple[str, ...]:
-    """Make format 1 what format 2 is; the ids of the calls it calls begun."""
+def _upgrade(saved: dict[str, Any]) -> dict[str, dict[str, Any] | None]:
+    """Make format 1 what format 2 is; the calls it says were begun (see `read_memory`)."""
     offers = saved.pop("offered", {})
     saved["run_ids"] = list(offers)
     if offers:
         saved["offered"] = list(offers.values())[-1]
     saved["offered_ever"] = dict.fromkeys(name for names in offers.values() for name in names)
     saved["format"] = 2
-    records = saved.get("records", {})
-    # What a verdict was about is digested in another way now: it has to be said again.
-    for record in records.values():
-        if record.get("verdict") is not None and record.get("state") == "approval-responded":
-            record["state"] = "approval-requested"
-        record.pop("verdict", None)
+    begun: dict[str, dict[str, Any] | None] = {}
+    answers = saved.get("answers", {})
+    for id, record in saved.get("records", {}).items():
+        verdict = record.pop("verdict", None)
         record.pop("digest", None)
-    return tuple(id for id, record in records.items() if record.pop("begun", False))
+        if record.pop("begun", False) or id in answers:
+            begun[id] = None if verdict is None else verdict["edited_args"]
+        elif verdict is not None and record.get("state") == "approval-responded":
+            # What a verdict was about is digested in another way now: it has to be said again.
+            record["state"] = "approval-requested"
+    return {**dict.fromkeys(answers), **begun}

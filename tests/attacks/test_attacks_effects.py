@@ -13,6 +13,7 @@ from agui_core.errors import ApprovalError
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
 from agui_core.tools import Calls, Toolset
+from agui_core.wire import to_wire
 
 pytestmark = pytest.mark.anyio
 
@@ -130,6 +131,50 @@ async def test_what_ran_with_edited_arguments_is_known_by_these_too() -> None:
         assert calls.state("a") == "input-available", "nobody is asked: it may have run"
         await calls.answer()
         assert ran == [2]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metadata": {}},
+        {"metadata": {"agui_core.answer": "denied"}},
+        {"arguments": '{"amount": 9}'},
+        {"name": "look_up"},
+    ],
+)
+@pytest.mark.parametrize("restart", [False, True])
+async def test_an_agent_that_restates_what_ran_cannot_have_it_run_again(
+    bank: Bank, change: dict[str, Any], restart: bool
+) -> None:
+    calls = thread(bank.tools, run("r", pay()))
+    await calls.answer()
+    restated = to_wire(calls.reducer.messages)
+    for message in restated:
+        if message["role"] == "tool":
+            message |= {key: value for key, value in change.items() if key == "metadata"}
+        for each in message.get("toolCalls", ()):
+            each["function"] |= {key: value for key, value in change.items() if key != "metadata"}
+    calls.next_input(run_id="r2")
+    feed(calls.reducer, started("r2"), snapshot(*restated), finished("r2"))
+    if restart:
+        calls = Calls.restore(calls.checkpoint(), bank.tools)
+    calls.next_input(run_id="r3")
+    feed(calls.reducer, started("r3"), snapshot(USER), pay(), finished("r3"))
+    await calls.answer()
+    assert bank.paid == [5]
+    assert kinds(calls) == {"a": "cancelled"}
+
+
+async def test_an_answer_that_nothing_ran_takes_no_mark_away(bank: Bank) -> None:
+    calls = thread(bank.tools, run("r", pay()))
+    await calls.answer()
+    unlisted = {"type": "success", "pendingToolCallIds": ["b"]}
+    for run_id, outcome, kind in (("r2", unlisted, "invalid"), ("r3", None, "cancelled")):
+        calls.next_input(run_id=run_id)
+        feed(calls.reducer, started(run_id), snapshot(USER), pay(), call("b"), finished(run_id, outcome))
+        await calls.answer()
+        assert kinds(calls) == {"a": kind, "b": "ok"}
+    assert bank.paid == [5]
 
 
 async def test_a_model_that_counts_ids_runs_nothing_twice_and_the_turn_waits(bank: Bank) -> None:
