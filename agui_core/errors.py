@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from agui_core._text import one_line, plain
+
 __all__ = [
     "AGUIError",
     "ApprovalError",
@@ -17,29 +19,16 @@ __all__ = [
     "ResumeError",
     "TransportError",
     "Waiting",
-    "plain",
-    "quoted",
 ]
 
 
-_SHOWN = 100
-"""Characters of a wire's text that a message shows."""
-_MESSAGE = 2_000
-
-
-def quoted(text: object, limit: int = _SHOWN) -> str:
-    """A wire's text for a message to people: quoted, control characters escaped, and cut when it is long."""
-    quoted_text = repr(text)
-    return quoted_text if len(quoted_text) <= limit else f"{quoted_text[:limit]}..."
-
-
-def plain(name: str) -> str:
-    """A wire's name, as it is when it is short and harmless."""
-    return name if len(name) <= _SHOWN and name.isprintable() else quoted(name)
-
-
 class AGUIError(Exception):
-    """The root of the tree. All its errors survive `pickle` and `copy`, with all they carry."""
+    """The root of the tree. All its errors survive `pickle` and `copy`, with all they carry. As text each is one line
+    of bounded length, whatever came over the wire.
+    """
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exception calls the class with `args`, which the keyword arguments of a subclass are not among.
@@ -79,7 +68,7 @@ class _StreamError(AGUIError):
     def __str__(self) -> str:
         kind = f" ({plain(self.type)})" if self.type else ""
         where = "" if self.index is None else f"event {self.index}{kind}: "
-        return f"{where}{self.message[:_MESSAGE]} [{self.rule}]"
+        return f"{where}{one_line(self.message)} [{self.rule}]"
 
 
 class DecodeError(_StreamError):

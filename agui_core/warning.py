@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from agui_core.errors import plain
+from agui_core._text import one_line, plain
 
 __all__ = ["ProtocolWarning", "WarningLog"]
 
@@ -34,7 +34,7 @@ class ProtocolWarning(msgspec.Struct, frozen=True, kw_only=True):
         kind = f" ({plain(self.type)})" if self.type else ""
         where = "" if self.index is None else f"event {self.index}{kind}: "
         times = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{where}{self.message} [{self.rule}]{times}"
+        return f"{where}{one_line(self.message)} [{self.rule}]{times}"
 
 
 class _Entry(msgspec.Struct):

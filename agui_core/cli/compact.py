@@ -9,13 +9,14 @@ from typing import IO, Any
 
 from agui_core.cli.output import WholeFile
 from agui_core.cli.reduce import add_source, make_reducer, warn_of_end
-from agui_core.cli.safe import safe_line
+from agui_core.cli.safe import inert_json, safe_line
 from agui_core.cli.source import Source, WrongUse
 from agui_core.cli.terminal import Progress, plural
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
 from agui_core.reducer.compact import compact
-from agui_core.wire import encode, encode_sse
+from agui_core.wire import encode
+from agui_core.wire.sse import sse_block
 
 __all__ = ["add", "run"]
 
@@ -86,7 +87,8 @@ def _compact(args: argparse.Namespace, file: IO[bytes]) -> _Work:
         json_lines = args.to == "jsonl" if args.to else source.json_lines
         try:
             for event in events:
-                piece = encode(event) + b"\n" if json_lines else encode_sse(event)
+                text = inert_json(encode(event))
+                piece = text + b"\n" if json_lines else sse_block(text)
                 file.write(piece)
                 work.count(piece)
         except AGUIError as error:

@@ -7,10 +7,11 @@ another. A picture costs what changed, and a pointer per message.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import Any
 
-from agui_core.cli.safe import pretty, safe_block, safe_line
+from agui_core.cli.safe import pretty, safe_block, safe_line, wrapped
 from agui_core.cli.terminal import Style
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
@@ -21,6 +22,8 @@ from agui_core.wire import to_wire
 __all__ = ["LiveText"]
 
 _INDENT = "  "
+_NARROW = 20
+"""No text is wrapped narrower than so many cells."""
 
 
 class LiveText:
@@ -66,9 +69,11 @@ class LiveText:
         print(self._style(look, text) if look else text, flush=True)
 
     def block(self, text: str) -> None:
-        """Text from the wire, inert and indented."""
+        """Text from the wire, inert and indented, also where it is wrapped: no line of it begins where ours do."""
         self.end_line()
-        print("\n".join(f"{_INDENT}{line}" for line in safe_block(text).split("\n")), flush=True)
+        width = max(shutil.get_terminal_size().columns - len(_INDENT), _NARROW)
+        lines = [piece for line in safe_block(text).split("\n") for piece in wrapped(line, width)]
+        print("\n".join(f"{_INDENT}{line}" for line in lines), flush=True)
 
     def end_line(self) -> None:
         """End a line that was left open."""

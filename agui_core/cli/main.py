@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
+from typing import NoReturn
 
 from agui_core.cli import chat, compact, demo, reduce, rules, serve, verify, watch
 from agui_core.cli.safe import safe_line
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="agui",
         description=_DESCRIPTION,
         epilog=_EPILOG,
@@ -68,6 +69,14 @@ def _parser() -> argparse.ArgumentParser:
     for command in _COMMANDS:
         command.add(commands)
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser, and those of the commands, whose errors show what was typed inert."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and exit."""
+        super().error(safe_line(message))
 
 
 def _version() -> str:

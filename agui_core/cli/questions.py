@@ -6,11 +6,13 @@ anything; whatever else is unclear is asked again. What was typed before the que
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from agui_core._text import cut
 from agui_core.cli.keyboard import Keyboard
 from agui_core.cli.live_text import LiveText
 from agui_core.cli.safe import pretty, safe_json, safe_line
@@ -26,7 +28,14 @@ from agui_core.tools.resume import APPROVAL, entry_of
 
 __all__ = ["Questions"]
 
-_ALLOW = "Allow it? y(es), n(o) [WHY], e(dit) {JSON} for other arguments, l(ater): "
+_ALLOW = "Allow it? y(es), n(o) [WHY], e(dit) {JSON} for other arguments, v(iew whole), l(ater)"
+_NAMED = 30
+"""Characters of a tool's name, and of a call's id, in the prompt."""
+_ENDS = 320
+"""Characters of each end of what is too long to be shown whole; with 24 lines of 80 it all stays in sight."""
+_BLANKS = re.compile(r"[\s\u2800\u3164]{8,}")
+_LINES = 5
+"""Lines of each end."""
 _ANSWER = "Your answer (text or JSON), /cancel to give it up, /later: "
 
 Answer = Verdict | ResumeEntry | None
@@ -44,46 +53,86 @@ class Questions:
         """Show one interrupt and get an answer; None when there is none yet, and when there are no more lines."""
         self._live.settle(self._reducer())
         approval = _takes_approval(interrupt)
-        self._show(interrupt, approval)
+        hidden = self._show(interrupt, approval)
         self._keyboard.forget()
         read = self._verdict if approval else self._free
         while True:
-            print(_ALLOW if approval else _ANSWER, end="" if self._keyboard.interactive else "\n", flush=True)
+            prompt = f"{self._about(interrupt)}{_ALLOW}: " if approval else _ANSWER
+            print(prompt, end="" if self._keyboard.interactive else "\n", flush=True)
             line = await self._keyboard.line()
             if line is None:
                 return None
+            word = line.strip().lower()
+            if approval and (word in ("v", "view") or (hidden and word in ("y", "yes"))):
+                if word not in ("v", "view"):
+                    self._live.say("Not all of it was shown. This is the whole; answer once more.", "yellow")
+                hidden = self._show_whole(interrupt)
+                continue
             try:
                 return read(interrupt, line.strip())
             except _Unclear as problem:
                 self._live.say(safe_line(str(problem)), "red")
 
-    def _show(self, interrupt: Interrupt, approval: bool) -> None:
-        live = self._live
+    def _about(self, interrupt: Interrupt) -> str:
+        """What the prompt is about, in its own line: nothing that came before can speak for it."""
+        call = self._call(interrupt)
+        if call is None:
+            return ""
+        return f"Tool {cut(call.name, _NAMED)} (call {cut(call.id, _NAMED)}). "
+
+    def _call(self, interrupt: Interrupt) -> ToolCallView | None:
         id = interrupt.tool_call_id
-        call = None if id is UNSET else self._reducer().tool_calls.get(id)
+        return None if id is UNSET else self._reducer().tool_calls.get(id)
+
+    def _show_whole(self, interrupt: Interrupt) -> bool:
+        """Show what was shortened; gives whether something is still hidden."""
+        call = self._call(interrupt)
+        message = "" if interrupt.message is UNSET else interrupt.message
+        if message:
+            self._live.block(message)
+        if call is not None:
+            self._live.block(call.arguments or "{}")
+        return False
+
+    def _show(self, interrupt: Interrupt, approval: bool) -> bool:
+        """Show a question, the call last; gives whether something of it is hidden."""
+        live = self._live
+        call = self._call(interrupt)
         message = "" if interrupt.message is UNSET else interrupt.message
         live.say()
-        live.say(f"The agent asks ({safe_line(interrupt.reason)}):", "yellow")
-        if message:
-            live.block(message)
-        if call is not None:
-            self._show_call(call)
-        elif id is not UNSET or approval:
-            live.say("It shows no tool call for this; all you have is what it says.", "yellow")
+        live.say(f"The agent asks ({cut(interrupt.reason, _NAMED)}):", "yellow")
+        hidden = bool(message) and self._shortened(message)
         if interrupt.expires_at is not UNSET:
-            live.say(f"It expires {safe_line(interrupt.expires_at)}.", "dim")
+            live.say(f"It expires {cut(interrupt.expires_at, _NAMED)}.", "dim")
         if interrupt.response_schema is not UNSET and not approval:
             live.say("It takes an answer of this form:", "dim")
             live.block(pretty(interrupt.response_schema))
+        if call is not None:
+            hidden = self._show_call(call) or hidden
+        elif interrupt.tool_call_id is not UNSET or approval:
+            live.say("It shows no tool call for this; all you have is what it says.", "yellow")
+        return hidden
 
-    def _show_call(self, call: ToolCallView) -> None:
+    def _shortened(self, text: str) -> bool:
+        """Show a text from the wire, by its ends where it is long, with runs of blanks told; gives whether it was."""
+        pieces = _pieces(text)
+        for piece in pieces:
+            if isinstance(piece, str):
+                self._live.block(piece)
+            else:
+                self._live.say(f"... {piece[0]:,} {piece[1]} not shown ...", "yellow")
+        return len(pieces) > 1
+
+    def _show_call(self, call: ToolCallView) -> bool:
         live = self._live
-        live.say(f"Tool {safe_line(call.name)} ({safe_line(call.id)}) with exactly these arguments:", "yellow")
-        live.block(call.arguments or "{}")
+        told = f"Tool {cut(call.name, _NAMED)} ({cut(call.id, _NAMED)}) with exactly these arguments:"
+        live.say(told, "yellow")
+        hidden = self._shortened(call.arguments or "{}")
         if not call.valid:
             live.say(
                 f"They are no whole JSON document: {safe_line(str(call.error or 'the call has not ended'))}", "red"
             )
+        return hidden
 
     def _verdict(self, interrupt: Interrupt, line: str) -> Answer:
         word, _, rest = line.partition(" ")
@@ -123,6 +172,24 @@ class Questions:
         if payload is None:
             raise _Unclear("null is no answer; /cancel gives the question up. [INT-9]")
         return ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=payload)
+
+
+def _pieces(text: str) -> list[str | tuple[int, str]]:
+    """A text as what is shown of it, and how much of what is not."""
+    pieces: list[str | tuple[int, str]] = []
+    place = 0
+    for run in _BLANKS.finditer(text):
+        pieces += [text[place : run.start()], (len(run[0]), "blanks")]
+        place = run.end()
+    pieces.append(text[place:])
+    pieces = [piece for piece in pieces if piece]
+    whole = sum(len(piece) if isinstance(piece, str) else _ENDS // _LINES for piece in pieces)
+    if whole <= 2 * _ENDS and text.count("\n") <= 2 * _LINES and len(pieces) <= _LINES:
+        return pieces
+    head, tail = text[:_ENDS], text[-_ENDS:]
+    head = "\n".join(_BLANKS.sub(" ", head).split("\n")[:_LINES])
+    tail = "\n".join(_BLANKS.sub(" ", tail).split("\n")[-_LINES:])
+    return [head, (len(text), "characters in all, of which the middle is"), tail]
 
 
 class _Unclear(Exception):

@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 import anyio
 import msgspec
 
+from agui_core._text import quoted
 from agui_core.cli.source import Source, WrongUse
 from agui_core.cli.terminal import plural
-from agui_core.errors import AGUIError, quoted
+from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import AssistantMessage
 from agui_core.protocol.run import RunAgentInput

@@ -8,31 +8,26 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from unicodedata import east_asian_width
 
 import msgspec
 
-__all__ = ["pretty", "safe_block", "safe_json", "safe_line"]
+from agui_core._text import INVISIBLE, escaped, one_line
 
-_INVISIBLE = (
-    r"\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    r"\ud800-\udfff\ufeff\uffa0\ufff0-\uffff\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    r"\U000e0000-\U000e0fff"
-)
-_SEEN = r"\ufffc\ufffd"  # the object replacement and the replacement character
-_BLOCK = re.compile(rf"(?![{_SEEN}])[\x00-\x08\x0b-\x1f{_INVISIBLE}]")
-_LINE = re.compile(rf"(?![{_SEEN}])[\x00-\x1f{_INVISIBLE}]")
+__all__ = ["inert_json", "pretty", "safe_block", "safe_json", "safe_line", "wrapped"]
+
+_BLOCK = re.compile(rf"[\x00-\x08\x0b-\x1f{INVISIBLE}]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
-_NAMED = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 
 def safe_block(text: str) -> str:
     """`text` of many lines: LF and TAB stay."""
-    return _BLOCK.sub(_escape, text)
+    return _BLOCK.sub(escaped, text)
 
 
 def safe_line(text: str) -> str:
     """`text` as one line: LF and TAB are escaped as well, so that it cannot pretend to be several."""
-    return _LINE.sub(_escape, text)
+    return one_line(text, len(text))
 
 
 def safe_json(value: Any, *, indent: int = 2, ascii: bool = False) -> str:
@@ -44,18 +39,28 @@ def safe_json(value: Any, *, indent: int = 2, ascii: bool = False) -> str:
     return (_NOT_ASCII if ascii else _BLOCK).sub(_escape_json, text)
 
 
+def inert_json(text: bytes) -> bytes:
+    """A JSON text whose invisible characters, which stand inside strings only, are JSON escapes."""
+    return text if text.isascii() and b"\x7f" not in text else _BLOCK.sub(_escape_json, text.decode()).encode()
+
+
 def pretty(value: Any, width: int = 80) -> str:
     """The JSON of a value for people: one line when it is short, indented when it is not."""
     line = safe_json(value, indent=0)
     return line if len(line) <= width else safe_json(value)
 
 
-def _escape(match: re.Match[str]) -> str:
-    character = match[0]
-    code = ord(character)
-    if character in _NAMED:
-        return _NAMED[character]
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+def wrapped(line: str, width: int) -> list[str]:
+    """A line in pieces that a terminal of so many cells does not wrap by itself."""
+    pieces: list[str] = []
+    start = cells = 0
+    for place, character in enumerate(line):
+        size = 8 if character == "\t" else 2 if east_asian_width(character) in "WFA" else 1
+        if cells + size > width and place > start:
+            pieces.append(line[start:place])
+            start, cells = place, 0
+        cells += size
+    return [*pieces, line[start:]]
 
 
 def _escape_json(match: re.Match[str]) -> str:

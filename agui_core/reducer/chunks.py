@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from agui_core.errors import LimitExceeded, ProtocolError, quoted
+from agui_core._text import quoted
+from agui_core.errors import LimitExceeded, ProtocolError
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType

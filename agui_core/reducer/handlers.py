@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from agui_core.errors import PatchError, quoted
+from agui_core._text import quoted
+from agui_core.errors import PatchError
 from agui_core.protocol import events as e
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from agui_core.errors import quoted
+from agui_core._text import quoted
 from agui_core.limits import Limits
 from agui_core.protocol import messages as m
 from agui_core.reducer.conversation import Conversation

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agui_core.errors import LimitExceeded, ProtocolError, quoted
+from agui_core._text import quoted
+from agui_core.errors import LimitExceeded, ProtocolError
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.run import PROTOCOL_VERSION, InterruptOutcome, SuccessOutcome, SuspendedOutcome, TokenUsage

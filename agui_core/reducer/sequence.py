@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from agui_core.errors import LimitExceeded, quoted
+from agui_core._text import quoted
+from agui_core.errors import LimitExceeded
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType

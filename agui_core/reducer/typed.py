@@ -29,7 +29,8 @@ from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_orig
 
 import msgspec
 
-from agui_core.errors import AGUIError, quoted
+from agui_core._text import quoted
+from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
 
 __all__ = ["ArgumentsError", "partial", "whole"]

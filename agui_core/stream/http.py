@@ -24,7 +24,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 
-from agui_core.errors import TransportError, plain, quoted
+from agui_core._text import plain, quoted
+from agui_core.errors import TransportError
 from agui_core.limits import Limits
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import Reducer

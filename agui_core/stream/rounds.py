@@ -14,7 +14,8 @@ from typing import Any, Protocol, TypeAlias
 
 from anyio.lowlevel import checkpoint
 
-from agui_core.errors import AGUIError, TransportError, quoted
+from agui_core._text import listed, quoted
+from agui_core.errors import AGUIError, TransportError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import UserMessage
 from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
@@ -26,7 +27,7 @@ from agui_core.stream.usage import Usage
 from agui_core.tools.answers import Outcome
 from agui_core.tools.approval import Confirm, Verdict
 from agui_core.tools.calls import Calls
-from agui_core.tools.resume import APPROVAL, entry_of, expired, listed
+from agui_core.tools.resume import APPROVAL, entry_of, expired
 from agui_core.warning import ProtocolWarning, WarningLog
 from agui_core.wire import validate
 
@@ -317,7 +318,8 @@ class Rounds:
             answer = ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=answer)
         validate(answer)
         if answer.interrupt_id != interrupt.id:
-            raise AGUIError(f"the answer to interrupt {interrupt.id!r} names {answer.interrupt_id!r} [INT-5]")
+            told = f"the answer to interrupt {quoted(interrupt.id)} names {quoted(answer.interrupt_id)} [INT-5]"
+            raise AGUIError(told)
         return answer
 
     def _asked(self) -> object:

@@ -20,6 +20,7 @@ import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection
 from typing import Any, TypeAlias
 
+from agui_core._text import one_line, place
 from agui_core.errors import DecodeError, LimitExceeded
 from agui_core.limits import Limits
 from agui_core.protocol.run import RunAgentInput
@@ -28,7 +29,7 @@ from agui_core.stream.event_stream import EventStream
 from agui_core.tools.options import COUNT, SECONDS, check_options
 from agui_core.wire.boundary import upgrade_input
 from agui_core.wire.enforce import judge
-from agui_core.wire.malformed import Malformed, pointer
+from agui_core.wire.malformed import Malformed
 from agui_core.wire.outgoing import document
 from agui_core.wire.schema import Court, Unrecognised
 
@@ -123,14 +124,14 @@ class Endpoint:
             upgrade_input(wire, court.note)
             judged = judge(RunAgentInput, wire, court)
         except Malformed as verdict:
-            raise Refused(422, verdict.about("the input"), verdict.rule, pointer(verdict.path)) from None
+            raise Refused(422, verdict.about("the input"), verdict.rule, place(verdict.path)) from None
         except (DecodeError, LimitExceeded) as error:
-            raise Refused(422, error.message, error.rule) from None
+            raise Refused(422, one_line(error.message), error.rule) from None
         if isinstance(judged, Unrecognised):
             raise Refused(422, str(judged), "PROC-9")
         if court.notes:
             rule, message, _ = court.notes[0]
-            _logger.warning("in a run input: %s [%s], %d in all", message, rule, len(court.notes))
+            _logger.warning("in a run input: %s [%s], %d in all", one_line(message), rule, len(court.notes))
         assert isinstance(judged, RunAgentInput)
         return judged
 

@@ -25,6 +25,7 @@ from anyio.lowlevel import checkpoint
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
+from agui_core._text import plain
 from agui_core.errors import AGUIError
 from agui_core.protocol.run import Interrupt
 from agui_core.tools.answers import (
@@ -302,7 +303,8 @@ class Answering:
                     raise
                 await checkpoint()
             if scope is None or not scope.cancel_called:
-                _log.warning("tool %s failed", tool.name, exc_info=error)
+                _log.warning("tool %s failed: %s", plain(tool.name), type(error).__name__)
+                _log.debug("tool %s failed", plain(tool.name), exc_info=error)
                 return outcome_of_error(tool.name, error, exposed=self._settings.expose_errors)
         else:
             if scope is None or not scope.cancelled_caught:
@@ -334,7 +336,8 @@ class Answering:
         try:
             await self._progress(id, value)
         except Exception as error:
-            _log.warning("reporting the progress of a tool failed", exc_info=error)
+            _log.warning("reporting the progress of a tool failed: %s", type(error).__name__)
+            _log.debug("reporting the progress of a tool failed", exc_info=error)
 
     # --- adding answers -------------------------------------------------------------------------------------------
 

@@ -13,11 +13,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from agui_core.errors import AGUIError, ProtocolError, quoted
+from agui_core._text import cut, quoted
+from agui_core.errors import AGUIError, ProtocolError
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.content import ContentPart, TextPart
 from agui_core.protocol.messages import ToolMessage
-from agui_core.tools.arguments import cut
 from agui_core.tools.errors import ToolError
 from agui_core.tools.states import Signal
 from agui_core.wire.boundary import upgrade_message

@@ -12,11 +12,12 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from agui_core._text import cut
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import Outcome, denied, invalid, ruled_out
-from agui_core.tools.arguments import MAX_NESTING, canonical, cut
+from agui_core.tools.arguments import MAX_NESTING, canonical
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.toolset import Tool
 

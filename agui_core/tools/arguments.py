@@ -14,13 +14,11 @@ from typing import Any, NoReturn, TypeAlias
 
 import msgspec
 
+from agui_core._text import cut, shown, written
 from agui_core.limits import Limits
 from agui_core.tools.errors import InvalidArguments
 
-__all__ = ["canonical", "cut", "read_arguments", "shown", "value_at", "written"]
-
-SHOWN = 100
-"""Characters of an offending value that an error shows."""
+__all__ = ["canonical", "read_arguments", "value_at"]
 
 _EXACT = 2**53
 """Below this every integral double is that integer and no other."""
@@ -29,8 +27,6 @@ MAX_VALUES = 1_000_000
 """Values in one call's arguments, containers among them."""
 MAX_INTEGER_BITS = 14_000
 """Just below the 4,300 digits that CPython converts."""
-
-_writer = json.JSONEncoder(ensure_ascii=False, skipkeys=True, default=lambda value: type(value).__name__)
 
 Path: TypeAlias = "tuple[Path, str | int] | None"
 """Where a value sits, innermost step last; written out only for an error."""
@@ -44,35 +40,6 @@ class _Room:
     def __init__(self, nesting: int) -> None:
         self.nesting = nesting
         self.values = MAX_VALUES
-
-
-def cut(text: str, length: int = SHOWN) -> str:
-    """At most `length` characters of a text, with lone surrogates escaped."""
-    text = text if len(text) <= length else text[: length - 1] + "…"
-    return text if _is_text(text) else text.encode("utf-8", "backslashreplace").decode()
-
-
-def shown(value: Any) -> str:
-    """A value as JSON, cut to 100 characters; a large value is not written out for it."""
-    text = ""
-    try:
-        for piece in _writer.iterencode(value[:SHOWN] + "…" if type(value) is str and len(value) > SHOWN else value):
-            text += piece
-            if len(text) > SHOWN:
-                break
-    except (ValueError, RecursionError):  # a cycle, or an integer too long to be written
-        return type(value).__name__
-    return cut(text)
-
-
-def written(path: Iterable[str | int]) -> str:
-    """A path as people write it, `items[0].price`, cut to 100 characters."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if type(step) is int else f".{step}" if text else str(step)
-        if len(text) > SHOWN:
-            break
-    return cut(text)
 
 
 def value_at(value: Any, steps: list[str | int]) -> Any:

@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
+from agui_core._text import listed, quoted
 from agui_core.errors import AGUIError, ResumeError
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.run import Context, Interrupt, ResumeEntry, RunAgentInput
@@ -28,7 +29,7 @@ from agui_core.tools.memory import Memory, read_memory
 from agui_core.tools.next_input import build_input
 from agui_core.tools.options import Option, check_options
 from agui_core.tools.result_size import RESULT_BYTES
-from agui_core.tools.resume import Answers, check_resume, listed
+from agui_core.tools.resume import Answers, check_resume
 from agui_core.tools.running import Settings
 from agui_core.tools.states import State, Waiting
 from agui_core.tools.toolset import Toolset
@@ -301,7 +302,7 @@ class Calls:
             raise ValueError("the thread has no id yet: give thread_id [IN-13]")
         if thread_id is not None and known is not None and thread_id != known:
             raise ValueError(
-                f"this is thread {known!r}, not {thread_id!r}; another thread takes another reducer [INT-4]"
+                f"this is thread {quoted(known)}, not {quoted(thread_id)}; another thread takes another reducer [INT-4]"
             )
         return thread_id if thread_id is not None else known or ""
 
@@ -309,7 +310,7 @@ class Calls:
         if run_id is None:
             return str(uuid4())
         if run_id == self.reducer.run.run_id or run_id in self._ledger.memory.run_ids:
-            raise ValueError(f"run id {run_id!r} was used already; each try takes a new one [IN-8]")
+            raise ValueError(f"run id {quoted(run_id)} was used already; each try takes a new one [IN-8]")
         return run_id
 
     def _settle(self) -> None:

@@ -18,7 +18,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import unquote
 
-from agui_core.tools.arguments import cut
+from agui_core._text import cut
 from agui_core.tools.errors import DeclarationError
 from agui_core.tools.value_cost import Values, division
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from agui_core._text import quoted
 from agui_core.errors import ApprovalError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt, ResumeEntry
 from agui_core.tools.approval import ApprovalRequest, Verdict, digest_of
-from agui_core.tools.arguments import cut
 from agui_core.tools.ledger import Ledger, own
 from agui_core.tools.resume import Answers, check_open, check_resume, entries_of, vote
 from agui_core.tools.states import advance
@@ -64,10 +64,10 @@ def decide(
         about = about.call_id or ""
     id = about
     if id not in ledger.reducer.tool_calls:
-        raise ApprovalError(f"there is no tool call {cut(id)!r}")
+        raise ApprovalError(f"there is no tool call {quoted(id)}")
     record = ledger.look(id)
     if record.state != "approval-requested" or (ledger.phase == "broken" and id not in ledger.page.named):
-        raise ApprovalError(f"tool call {cut(id)!r} waits for no approval: it is {record.state}")
+        raise ApprovalError(f"tool call {quoted(id)} waits for no approval: it is {record.state}")
     call, naming = ledger.reducer.tool_calls[id], ledger.page.named.get(id, ())
     if digest is None:
         same = id not in ledger.shown or ledger.shown[id] == ledger.face(id)
@@ -75,7 +75,7 @@ def decide(
         same = digest == digest_of(call, record.opening, naming)
     if not same:
         raise ApprovalError(
-            f"tool call {cut(id)!r} is another one than was shown; nothing was decided: look at it again [SEC-3]"
+            f"tool call {quoted(id)} is another one than was shown; nothing was decided: look at it again [SEC-3]"
         )
     if naming:
         _decide_interrupts(ledger, naming, verdict, None, now)

@@ -20,11 +20,12 @@ from typing import Any
 
 import msgspec
 
+from agui_core._text import shown
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import AssistantMessage, ToolCall
 from agui_core.tools.answers import clean
-from agui_core.tools.arguments import read_arguments, shown
+from agui_core.tools.arguments import read_arguments
 from agui_core.tools.errors import InvalidArguments
 
 __all__ = ["Asked", "BadDecision", "Decision", "normalise"]

@@ -17,7 +17,8 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 
-from agui_core.tools.arguments import cut, shown, value_at, written
+from agui_core._text import cut, shown, written
+from agui_core.tools.arguments import value_at
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import DeclarationError, InvalidArguments
 

@@ -13,13 +13,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agui_core._text import cut, quoted
 from agui_core.errors import ApprovalError, ProtocolError
 from agui_core.protocol.run import Interrupt, RunAgentInput
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import Outcome, clean, content_of, interrupted, invalid, not_run, signal_of
 from agui_core.tools.approval import DecidedBy, Plan, Verdict, digest_of, plan_of
-from agui_core.tools.arguments import cut, read_arguments
+from agui_core.tools.arguments import read_arguments
 from agui_core.tools.effects import Effects, says_run
 from agui_core.tools.memory import Memory, Record
 from agui_core.tools.result_size import size_of
@@ -148,7 +149,7 @@ class Ledger:
 
     def _drop_answer(self, id: str) -> None:
         del self.memory.answers[id], self.memory.answers_to[id]
-        self.log.add("TOOL-6", f"tool call {cut(id)!r} became another one before its answer was added; it is dropped")
+        self.log.add("TOOL-6", f"tool call {quoted(id)} became another one before its answer was added; it is dropped")
 
     def _turn_page(self) -> None:
         """The run went on, or another one began: keep what still matters."""
@@ -250,7 +251,7 @@ class Ledger:
     def forget(self, id: str) -> None:
         """What a tool gave has no call to answer any more. Its mark stays (see `Effects`)."""
         self.running.discard(id)
-        self.log.add("TOOL-6", f"tool call {cut(id)!r} became another one while its tool ran; the result is dropped")
+        self.log.add("TOOL-6", f"tool call {quoted(id)} became another one while its tool ran; the result is dropped")
 
     # --- decisions ------------------------------------------------------------------------------------------------
 
@@ -314,7 +315,7 @@ class Ledger:
             memory.answers_to.pop(id, None)
             call = reducer.tool_calls.get(id)
             if call is not None and call.result is not None:
-                self.log.add("FT-5", f"tool call {cut(id)!r} has an answer already; the second one was dropped")
+                self.log.add("FT-5", f"tool call {quoted(id)} has an answer already; the second one was dropped")
                 continue
             before = reducer.version
             reducer.add(message)
@@ -340,34 +341,34 @@ class Ledger:
         self.sync()
         page = self.page
         if id not in page.left:
-            raise ApprovalError(f"the last run left no tool call {cut(id)!r} to be answered")
+            raise ApprovalError(f"the last run left no tool call {quoted(id)} to be answered")
         call, record = self.reducer.tool_calls[id], self.look(id)
         if record.state in ANSWERED:
-            raise ApprovalError(f"tool call {cut(id)!r} is answered already; the second answer was refused")
+            raise ApprovalError(f"tool call {quoted(id)} is answered already; the second answer was refused")
         if id in self.running:
-            raise ApprovalError(f"the tool of call {cut(id)!r} runs here; its own answer is on the way")
+            raise ApprovalError(f"the tool of call {quoted(id)} runs here; its own answer is on the way")
         late = stopped and self.reducer.status == "truncated"
         if late and not call.complete:
-            raise ApprovalError(f"tool call {cut(id)!r} was cut off, so nobody can have run it; the answer was refused")
+            raise ApprovalError(
+                f"tool call {quoted(id)} was cut off, so nobody can have run it; the answer was refused"
+            )
         denied = record.verdict is not None and not record.verdict.approved
         asked = record.state == "approval-requested"
         if denied or asked or id in page.named or (page.phase != "over" and not late):
             said = " (a person said no)" if denied else ""
-            raise ApprovalError(f"tool call {cut(id)!r} takes no answer by hand: it is {record.state}{said}")
+            raise ApprovalError(f"tool call {quoted(id)} takes no answer by hand: it is {record.state}{said}")
         try:
             outcome = Outcome(kind="ok", content=content_of(output))
         except ProtocolError:
             raise
         except Exception:
             raise TypeError(
-                f"the output of tool call {cut(id)!r} cannot be written as JSON; nothing was answered"
+                f"the output of tool call {quoted(id)} cannot be written as JSON; nothing was answered"
             ) from None
         limit, size = bound(self.toolset.get(call.name)), size_of(outcome.content)
         if limit is not None and size > limit:
-            raise ValueError(
-                f"the output of tool call {cut(id)!r} has {size:,} bytes, more than result_bytes={limit:,}; nothing was"
-                " answered: shorten it"
-            )
+            told = f"the output of tool call {quoted(id)} has {size:,} bytes, more than result_bytes={limit:,}"
+            raise ValueError(f"{told}; nothing was answered: shorten it")
         if not isinstance(error, str | None):
             raise TypeError(f"the error is a short text or None, not {type(error).__name__}")
         if error is not None:

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from agui_core._text import cut
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.content import ContentPart
 from agui_core.protocol.messages import Message, ToolMessage
 from agui_core.protocol.run import RunAgentInput, Tool
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import ANSWER, AnswerKind
-from agui_core.tools.arguments import cut
 from agui_core.tools.declare import is_async
 from agui_core.tools.options import COUNT, Option, check_options
 from agui_core.tools.result_size import RESULT_BYTES

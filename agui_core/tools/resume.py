@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+from agui_core._text import listed, quoted
 from agui_core.errors import ApprovalError, ResumeError
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.messages import ToolCall
@@ -20,7 +21,7 @@ from agui_core.reducer.views import ToolCallView
 from agui_core.tools.answers import APPROVAL as DECIDED
 from agui_core.tools.answers import clean
 from agui_core.tools.approval import Verdict
-from agui_core.tools.arguments import cut, read_arguments
+from agui_core.tools.arguments import read_arguments
 from agui_core.tools.toolset import Toolset
 from agui_core.warning import WarningLog
 from agui_core.wire.encode import to_wire
@@ -36,12 +37,9 @@ __all__ = [
     "entry_of",
     "expired",
     "interrupt_for",
-    "listed",
     "not_voted",
     "vote",
 ]
-
-SHOWN_IDS = 5
 
 APPROVAL = "tool_call"
 """The reason of an interrupt that asks for approval of a tool call."""
@@ -110,12 +108,6 @@ def _refuse(ids: list[str], problem: str, rule: str) -> None:
         raise ResumeError(f"interrupts {listed(ids)} {problem} [{rule}]")
 
 
-def listed(ids: list[str]) -> str:
-    """Some ids for an error text: the first few, each cut."""
-    more = f" and {len(ids) - SHOWN_IDS} more" if len(ids) > SHOWN_IDS else ""
-    return ", ".join(repr(cut(id)) for id in ids[:SHOWN_IDS]) + more
-
-
 # --- writing answers ----------------------------------------------------------------------------------------------
 
 
@@ -142,7 +134,7 @@ def entry_of(interrupt: Interrupt, answer: Answer) -> ResumeEntry:
     verdict = Verdict(approved=answer) if isinstance(answer, bool) else answer
     if not isinstance(verdict, Verdict):
         raise TypeError(
-            f"{interrupt.id!r} is answered with {answer!r}, but takes True, False, None or a Verdict here;"
+            f"{quoted(interrupt.id)} is answered with {quoted(answer)}, but takes True, False, None or a Verdict here;"
             " any other payload goes into a resume entry"
         )
     reason = clean(verdict.reason) if verdict.reason else None
@@ -166,13 +158,17 @@ def _payload(id: str, verdict: Verdict, schema: dict[str, Any]) -> bool | dict[s
     if kind == "boolean" and not (verdict.approved and verdict.edited_args is not None):
         return verdict.approved
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
-        raise ResumeError(f"interrupt {id!r} takes no approval but {kind!r}; answer it with a resume entry [INT-3]")
+        raise ResumeError(
+            f"interrupt {quoted(id)} takes no approval but {quoted(kind)}; answer it with a resume entry [INT-3]"
+        )
     listed = schema.get("properties")
     known = listed if isinstance(listed, dict) else None
     payload: dict[str, Any] = {_approval_key(known): verdict.approved}
     if verdict.approved and verdict.edited_args is not None:
         if known is not None and "editedArgs" not in known:
-            raise ResumeError(f"interrupt {id!r} takes no edited arguments; approve it as it is, or deny it [INT-3]")
+            raise ResumeError(
+                f"interrupt {quoted(id)} takes no edited arguments; approve it as it is, or deny it [INT-3]"
+            )
         payload["editedArgs"] = read_arguments(verdict.edited_args)
     if verdict.reason and (known is None or "reason" in known or schema.get("additionalProperties") is not False):
         payload["reason"] = clean(verdict.reason)
@@ -183,7 +179,7 @@ def check_open(interrupt: Interrupt, now: datetime | None = None) -> None:
     """Raise `ApprovalError` when it is too late to decide on an interrupt."""
     if expired(interrupt, now):
         raise ApprovalError(
-            f"interrupt {cut(interrupt.id)!r} has expired and can only be given up, by `resume` [INT-8]"
+            f"interrupt {quoted(interrupt.id)} has expired and can only be given up, by `resume` [INT-8]"
         )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agui_core.tools.arguments import SHOWN, cut, shown, value_at, written
+from agui_core._text import SHOWN, cut, shown, written
+from agui_core.tools.arguments import value_at
 from agui_core.tools.cost import SchemaGraph
 from agui_core.tools.errors import DeclarationError, InvalidArguments
 

@@ -17,9 +17,10 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
+from agui_core._text import shown
 from agui_core.protocol import run as protocol
 from agui_core.protocol.base import UNSET, Metadata, UnsetType
-from agui_core.tools.arguments import MAX_NESTING, read_arguments, shown
+from agui_core.tools.arguments import MAX_NESTING, read_arguments
 from agui_core.tools.context import ToolContext
 from agui_core.tools.declare import Signature, context_parameter, describe, is_async, name_of, refuse_generators
 from agui_core.tools.errors import DeclarationError, InvalidArguments

@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from agui_core.wire.malformed import Path, pointer
+from agui_core._text import place as shown_place
+from agui_core._text import quoted
+from agui_core.wire.malformed import Path
 
 __all__ = ["TRANSLATED", "Boundary", "Warn", "concerns", "translate", "upgrade_input", "upgrade_message"]
 
@@ -119,7 +121,7 @@ def _forgive(holder: Any, name: str, path: Path, warn: Warn) -> None:
     if isinstance(holder, dict) and name in holder and holder[name] is None:
         del holder[name]
         place = (*path, name)
-        warn("OPEN-20", f"null at `{pointer(place)}` counts as absent; leave the field out", place)
+        warn("OPEN-20", f"null at `{shown_place(place)}` counts as absent; leave the field out", place)
 
 
 def _elements(holder: _Object, name: str) -> Iterable[tuple[int, Any]]:
@@ -171,7 +173,7 @@ def _continued(event: _Object, open_id: str | None, boundary: Boundary, warn: Wa
     if open_id is not None:
         return open_id
     invented = boundary.invent()
-    warn("OLD-1", f"a {event['type']} that nothing opened: its id {invented!r} is invented", ())
+    warn("OLD-1", f"a {event['type']} that nothing opened: its id {quoted(invented)} is invented", ())
     return invented
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from agui_core._text import place
 from agui_core.errors import DecodeError, LimitExceeded, ProtocolError
 from agui_core.limits import Limits
 from agui_core.protocol.events import EVENT_TYPES, Event
@@ -84,8 +85,7 @@ class _Surplus:
         wanted = () if plain is None else {field.encode_name for field in msgspec.structs.fields(plain)} | {"type"}
         # The simpler struct, where what stays is content and nothing else.
         self.plain = plain if plain is not None and set(names) - set(self.names) <= set(wanted) else shape.struct
-        paths = [pointer((name,)) for name in self.names]
-        self.warnings = [(f"unknown property `{path}` was removed", path) for path in paths]
+        self.warnings = [(f"unknown property `{place((name,))}` was removed", pointer((name,))) for name in self.names]
 
 
 class Decoder:
@@ -356,7 +356,9 @@ class Decoder:
         else:
             for path in repaired:
                 where = pointer(path)
-                self._note("SSE-9", f"half a surrogate pair at `{where}` became U+FFFD", where, _type_of(obj), index)
+                self._note(
+                    "SSE-9", f"half a surrogate pair at `{place(path)}` became U+FFFD", where, _type_of(obj), index
+                )
             return obj
         return None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agui_core._text import place, quoted
+
 __all__ = ["Malformed", "Path", "describe", "pointer"]
 
 Path = tuple[str | int, ...]
@@ -20,7 +22,7 @@ class Malformed(Exception):
 
     def about(self, whole: str) -> str:
         """The verdict as a sentence; `whole` is what to call the value itself."""
-        return f"`{pointer(self.path)}` {self.problem}" if self.path else f"{whole} {self.problem}"
+        return f"`{place(self.path)}` {self.problem}" if self.path else f"{whole} {self.problem}"
 
     def __str__(self) -> str:
         return self.about("the event")
@@ -38,7 +40,7 @@ def describe(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f"the string {value[:40] + '…' if len(value) > 40 else value!r}"
+        return f"the string {quoted(value, 40)}"
     if isinstance(value, int | float):
         return "a number out of range" if isinstance(value, int) and value.bit_length() > 64 else f"the number {value}"
     if isinstance(value, dict):

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from agui_core.errors import ProtocolError, quoted
+from agui_core._text import quoted
+from agui_core.errors import ProtocolError
 from agui_core.limits import Limits
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.content import TextPart
@@ -183,7 +184,7 @@ def _message_for(message: Message, index: int, peer: Peer, log: WarningLog) -> M
         texts = [part.text for part in content if isinstance(part, TextPart)]
         lost = sorted({part.type for part in content if not isinstance(part, TextPart)})
         if lost:
-            what = f"the {', '.join(lost)} parts of message {message.id!r} were dropped"
+            what = f"the {', '.join(lost)} parts of message {quoted(message.id)} were dropped"
             why = f"{peer} reads text only; upgrade it to keep them"
             log.add("OLD-4", f"{what}: {why}", type="RunAgentInput", path=f"/messages/{index}/content")
         return replace(message, content="".join(texts))

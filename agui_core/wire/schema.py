@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from agui_core._text import place, quoted
 from agui_core.protocol.patch import OPERATIONS, is_pointer
 from agui_core.protocol.run import InterruptOutcome
 from agui_core.wire.malformed import Malformed, Path, describe, pointer
@@ -33,7 +34,7 @@ class Unrecognised:
         self.path = path
 
     def __str__(self) -> str:
-        return f"{self.what} at `{pointer(self.path)}`" if self.path else self.what
+        return f"{self.what} at `{place(self.path)}`" if self.path else self.what
 
 
 class Court:
@@ -146,7 +147,7 @@ class _Closed(Node):
     def judge(self, value: Any, path: Path, court: Court) -> Any:
         if type(value) is not str:
             raise self.misfit(value, path)
-        return value if value in self._known else Unrecognised(f"unknown value {value!r:.60}", path)
+        return value if value in self._known else Unrecognised(f"unknown value {quoted(value, 60)}", path)
 
 
 class _Items(Node):
@@ -218,7 +219,7 @@ class _Patch(Node):
             if known:
                 kept.append(operation)
             else:
-                court.note("PATCH-3", f"unknown operation {operation['op']!r:.60}: it was removed", place)
+                court.note("PATCH-3", f"unknown operation {quoted(operation['op'], 60)}: it was removed", place)
         return kept
 
     def _operation(self, operation: Any, path: Path) -> bool:
@@ -279,7 +280,7 @@ class Shape(Node):
             if type(tag) is not str:
                 raise _no_discriminator(value, self._tag_field, path)
             if tag != self.tag:
-                return Unrecognised(f"unknown `{self._tag_field}` {tag!r:.60}", (*path, self._tag_field))
+                return Unrecognised(f"unknown `{self._tag_field}` {quoted(tag, 60)}", (*path, self._tag_field))
         before = len(court.notes)
         kept: dict[str, Any] = {}
         lost: Unrecognised | None = None
@@ -316,17 +317,17 @@ class Shape(Node):
         if node is None:
             if name == self._tag_field:
                 return item
-            court.note("PROC-5", f"unknown property `{pointer((*path, name))}` was removed", (*path, name))
+            court.note("PROC-5", f"unknown property `{place((*path, name))}` was removed", (*path, name))
             return msgspec.UNSET
         if item is None and court.lenient and name not in self._required:
-            court.forgive("EVT-8", f"null at `{pointer((*path, name))}` counts as absent", (*path, name))
+            court.forgive("EVT-8", f"null at `{place((*path, name))}` counts as absent", (*path, name))
             return msgspec.UNSET
         try:
             return node.judge(item, (*path, name), court)
         except Malformed as verdict:
             if name != "timestamp" or type(item) is not float or not court.lenient:
                 raise
-            court.forgive(verdict.rule, f"`{pointer((*path, name))}` has a fraction: it was removed", (*path, name))
+            court.forgive(verdict.rule, f"`{place((*path, name))}` has a fraction: it was removed", (*path, name))
             return msgspec.UNSET
 
 
@@ -349,7 +350,7 @@ class Union(Node):
             raise _no_discriminator(value, self.tag_field, path)
         shape = self.shapes.get(tag)
         if shape is None:  # removed unread: what else it holds has no known shape (PROC-17)
-            return Unrecognised(f"unknown `{self.tag_field}` {tag!r:.60}", (*path, self.tag_field))
+            return Unrecognised(f"unknown `{self.tag_field}` {quoted(tag, 60)}", (*path, self.tag_field))
         return shape.judge(value, path, court)
 
     def lean(self, value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from agui_core._text import quoted
 from agui_core.errors import LimitExceeded
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.events import EVENT_TYPES, Event
@@ -144,7 +145,7 @@ class Copier:
         path = self._path
         for key, item in value.items():
             if not isinstance(key, str):
-                raise self._malformed(f"has the key {key!r:.40}, which is no string")
+                raise self._malformed(f"has the key {quoted(key, 40)}, which is no string")
             name = self._text(key)
             path.append(name)
             copy[name] = self._copy(item, room)
