@@ -138,7 +138,7 @@ class _Delivery:
         try:
             while True:
                 await anyio.sleep_until(self._sent_at + interval)
-                if anyio.current_time() - self._sent_at >= interval:
+                if anyio.current_time() >= self._sent_at + interval:
                     await self._write(_PING)
         except _Gone:
             scope.cancel()

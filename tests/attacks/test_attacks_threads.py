@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from call_streams import answer_of, answers, call, kinds, one, run, thread
+from virtual import virtual_time
 
 import agui_core as agui
 from agui_core.tools.slots import abandoned_threads
@@ -130,6 +131,7 @@ async def test_any_exception_of_a_tool_is_an_answer(error: type[BaseException], 
     assert answer.metadata == {"agui_core.answer": "error"}
 
 
+@virtual_time
 async def test_closing_the_task_is_not_taken_for_the_tools_own_exit() -> None:
     closed: list[str] = []
 

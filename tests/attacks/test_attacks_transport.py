@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from virtual import virtual_time
 
 import agui_core as agui
 
@@ -103,6 +104,7 @@ async def test_errors_hold_neither_credentials_nor_query(status: int) -> None:
 # --- a head without end -----------------------------------------------------------------------------------------------
 
 
+@virtual_time
 @pytest.mark.anyio
 @pytest.mark.parametrize("drip", [b"HTTP/1.1 100 Continue\r\n\r\n", b"X"])
 async def test_a_head_that_never_ends_is_given_up(drip: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from chats import Script, ask, call, chatting, finish, interrupted, read, run, say, settle, texts, tool_contents
+from virtual import virtual_time
 
 import agui_core as agui
 
@@ -42,6 +43,7 @@ async def test_stopping_at_once_sends_nothing() -> None:
         assert texts(chat) == [("user", "go"), ("assistant", "ok")]
 
 
+@virtual_time
 async def test_stopping_while_a_tool_runs() -> None:
     started = anyio.Event()
     slow = agui.Toolset()

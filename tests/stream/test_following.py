@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from virtual import virtual_time
 from watched import FINISHED, STARTED, Watched, content, end, lines, sse, start, text_of, text_run
 
 import agui_core as agui
@@ -181,6 +182,7 @@ async def test_changes_that_nobody_read_are_in_the_next_update() -> None:
 # --- paced readers -------------------------------------------------------------------------------------------------
 
 
+@virtual_time
 async def test_a_stalled_source_does_not_delay_what_came() -> None:
     source = Watched([*text_run("a", "b")[:4]], stall=True)
     with anyio.fail_after(5):
@@ -194,6 +196,7 @@ async def test_a_stalled_source_does_not_delay_what_came() -> None:
     assert source.closed_in in source.pulled_in
 
 
+@virtual_time
 async def test_updates_are_an_interval_apart() -> None:
     async def slow() -> AsyncIterator[Any]:
         for event in text_run(*"abcdefgh"):
@@ -208,6 +211,7 @@ async def test_updates_are_an_interval_apart() -> None:
     assert times[-1][1] == "finished"
 
 
+@virtual_time
 async def test_reads_at_most_an_interval_ahead() -> None:
     async def endless() -> AsyncIterator[Any]:
         nonlocal pulled
@@ -241,6 +245,7 @@ async def test_nothing_is_pulled_before_somebody_reads() -> None:
     assert not source.pulled_in
 
 
+@virtual_time
 async def test_readers_have_their_own_pace() -> None:
     async def slow() -> AsyncIterator[Any]:
         for event in text_run(*"abcdefgh"):
@@ -415,6 +420,7 @@ async def test_an_exception_wins_over_a_cancellation_at_the_same_time() -> None:
         await block(scope)
 
 
+@virtual_time
 @pytest.mark.parametrize("interval", [0, QUICK])
 async def test_a_reader_that_is_cancelled_loses_nothing(interval: float) -> None:
     send, receive = anyio.create_memory_object_stream[Any](10)
@@ -493,6 +499,7 @@ class Closing:
         await self.close()
 
 
+@virtual_time
 @pytest.mark.parametrize("interval", [0, QUICK])
 async def test_closing_is_shielded_but_not_for_ever(interval: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agui_core.stream.source.CLOSING", 0.02)

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from loopback import HEAD, Server, chunk, loopback
+from virtual import virtual_time
 from watched import FINISHED, STARTED, content, sse, start, text_of, text_run
 
 import agui_core as agui
@@ -304,6 +305,7 @@ async def test_a_refused_stream_closes_the_connection() -> None:
     assert run.status == "rejected"
 
 
+@virtual_time
 async def test_idle_timeout() -> None:
     async with loopback(answer(sse([STARTED, start()]), then=anyio.sleep_forever)) as server:
         async with HttpAgent(server.url, idle_timeout=0.05).run(INPUT) as run:
@@ -313,6 +315,7 @@ async def test_idle_timeout() -> None:
     assert run.status == "truncated"
 
 
+@virtual_time
 @pytest.mark.parametrize("interval", [0, QUICK])
 async def test_event_timeout(interval: float) -> None:
     """Comments keep the connection busy, and are no events."""
@@ -331,6 +334,7 @@ async def test_event_timeout(interval: float) -> None:
     assert run.status == "truncated"
 
 
+@virtual_time
 async def test_event_timeout_is_about_waiting() -> None:
     async with (
         loopback(answer(*(sse([event]) for event in text_run("a", "b")))) as server,

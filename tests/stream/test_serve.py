@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from asgi import Exchange, exchange
+from virtual import virtual_time
 from watched import FINISHED, STARTED, Watched, content, end, start, text_run
 
 import agui_core as agui
@@ -385,6 +386,7 @@ async def test_cancelling_the_server_cancels_the_handler() -> None:
 # --- EventStream ---------------------------------------------------------------------------------------------------
 
 
+@virtual_time
 async def test_pings_while_idle() -> None:
     async def slow() -> AsyncIterator[Any]:
         yield STARTED
@@ -398,6 +400,7 @@ async def test_pings_while_idle() -> None:
     assert b"ping" not in silent.body
 
 
+@virtual_time
 async def test_no_pings_while_events_flow() -> None:
     async def busy() -> AsyncIterator[Any]:
         yield STARTED

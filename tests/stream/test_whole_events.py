@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import time
 from typing import Any
 
 import pytest
@@ -109,15 +108,3 @@ def test_two_events_on_one_line_are_refused() -> None:
     with follow_sync([first, rest[0] + rest[1], rest[2], rest[3]]) as run, pytest.raises(agui.DecodeError):
         list(run.updates())
     assert run.status == "rejected"
-
-
-def test_small_pieces_cost_linear_time() -> None:
-    def seconds(braces: int) -> float:
-        line = OpenLine()
-        pieces = [b'{"type":"RAW","event":"', *[b"}", b"{"] * braces]
-        begun = time.perf_counter()
-        assert not any(map(line.closes, pieces))
-        return time.perf_counter() - begun
-
-    seconds(100)
-    assert seconds(100_000) < 40 * seconds(10_000)

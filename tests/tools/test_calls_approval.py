@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from call_streams import answers, call, feed, finished, interrupt, interrupted, kinds, opened, run, started, thread
+from virtual import virtual_time
 
 from agui_core.errors import ApprovalError, ResumeError
 from agui_core.tools import ApprovalRequest, Calls, InvalidArguments, Toolset, Verdict
@@ -254,6 +255,7 @@ async def test_prompts_come_one_at_a_time_in_call_order_while_the_rest_runs(bank
     assert bank.paid == [1, 3]
 
 
+@virtual_time
 async def test_the_time_a_person_takes_is_no_tool_time(bank: Bank) -> None:
     bank = Bank(timeout=0.02)
     calls = thread(bank.tools, run("r", pay("a")), timeout=0.02)
@@ -343,6 +345,7 @@ async def test_a_call_that_changes_while_a_person_is_asked_is_not_approved(bank:
     assert bank.paid == []
 
 
+@virtual_time
 async def test_cancelling_while_a_person_is_asked_leaves_the_call_waiting(bank: Bank) -> None:
     calls = thread(bank.tools, run("r", call("b"), pay("a")))
 

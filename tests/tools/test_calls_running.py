@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from call_streams import answer_of, answers, call, feed, kinds, one, run, thread
+from virtual import virtual_time
 
 from agui_core.errors import AGUIError
 from agui_core.reducer import Reducer
@@ -123,6 +124,7 @@ def test_options_of_a_wrong_type_are_refused(options: dict[str, Any], text: str)
 # --- timeouts -----------------------------------------------------------------------------------------------------
 
 
+@virtual_time
 async def test_an_async_tool_is_stopped_at_its_timeout() -> None:
     stopped = []
 
@@ -139,6 +141,7 @@ async def test_an_async_tool_is_stopped_at_its_timeout() -> None:
     assert stopped == [True]
 
 
+@virtual_time
 async def test_a_tools_own_timeout_error_is_told_apart_from_our_timeout() -> None:
     async def own() -> None:
         with anyio.fail_after(0):
@@ -160,6 +163,7 @@ async def test_a_tools_own_timeout_error_is_told_apart_from_our_timeout() -> Non
     assert (await answer_of(one(in_time_after_all, timeout=0.01))).content == "made it"
 
 
+@virtual_time
 async def test_a_timeout_for_tools_without_one_of_their_own() -> None:
     tools = Toolset()
     tools.tool(name="patient", timeout=30)(anyio.lowlevel.checkpoint)

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from loop_runs import adding, call, given, go, scripted
+from virtual import virtual_time
 
 import agui_core as agui
 from agui_core.stream import serve
@@ -31,6 +32,7 @@ async def test_leaving_early_stops_it() -> None:
     assert [event async for event in run] == []
 
 
+@virtual_time
 async def test_cancelled_in_a_tool_it_ends() -> None:
     tools = Toolset()
     ended: list[str] = []

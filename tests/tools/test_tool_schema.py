@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from agui_core.tools.errors import DeclarationError, InvalidArguments
 from agui_core.tools.toolset import Tool, Toolset
 
 CONTEXT = ToolContext(call_id="c", thread_id="t", run_id="r")
-SECONDS = 20
-"""Far more than anything here takes, far less than any of it would take unbounded."""
 
 
 def add(schema: Any, **options: Any) -> Tool:
@@ -29,10 +26,8 @@ def add(schema: Any, **options: Any) -> Tool:
 
 
 def refusal(tool: Tool, arguments: Any) -> InvalidArguments:
-    started = time.monotonic()
     with pytest.raises(InvalidArguments) as caught:
         tool.convert(arguments)
-    assert time.monotonic() - started < SECONDS
     return caught.value
 
 
@@ -250,10 +245,8 @@ def test_many_or_long_patterns_are_refused() -> None:
         {f"a{i}": {"pattern": "x"} for i in range(5_000)},
         {f"a{i}": {"pattern": f"^(?:x{{1,400}}){{1,{i + 90}}}y$"} for i in range(200)},
     ):
-        started = time.monotonic()
         with pytest.raises(DeclarationError, match="pattern"):
             add({"properties": properties})
-        assert time.monotonic() - started < SECONDS
     with pytest.raises(DeclarationError, match="more than 100000 values"):
         add({"enum": [*range(200_000)]})
 

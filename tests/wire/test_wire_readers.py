@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 
 import pytest
@@ -173,23 +172,6 @@ def test_a_paused_reader_resumes_anywhere() -> None:
         twin_lines = reader.copy()
         found += twin_lines.feed(lines[at:]) + twin_lines.close()
         assert found == [b"{1}", b"{2}", b"{3}"]
-
-
-@pytest.mark.parametrize(("decoder", "head"), [(SSEDecoder, b"data: "), (JSONLinesDecoder, b"")])
-def test_byte_by_byte_is_linear(decoder: type[SSEDecoder | JSONLinesDecoder], head: bytes) -> None:
-    def seconds(size: int) -> float:
-        best = float("inf")
-        for _ in range(3):
-            reader = decoder()
-            reader.feed(head)
-            start = time.perf_counter()
-            for _ in range(size):
-                reader.feed(b"x")
-            assert len(reader.feed(b"\n\n")) == 1
-            best = min(best, time.perf_counter() - start)
-        return best
-
-    assert seconds(40_000) < 4 * 3 * seconds(10_000)  # a quadratic reader would take 16 times as long
 
 
 def test_encode_sse() -> None:

@@ -1,0 +1,60 @@
+"""What must not grow faster than its input, however it is cut: the time of n and of 4n."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agui_core.stream.whole import OpenLine
+from agui_core.tools.context import ToolContext
+from agui_core.tools.errors import InvalidArguments
+from agui_core.tools.toolset import Toolset
+from agui_core.wire import JSONLinesDecoder, SSEDecoder
+
+CONTEXT = ToolContext(call_id="c", thread_id="t", run_id="r")
+
+
+def four_times(cost: Callable[[int], None], size: int) -> float:
+    """How much longer `4 * size` takes than `size`: the quickest of several turns of each, taken alternately."""
+    best = {size: float("inf"), 4 * size: float("inf")}
+    for _ in range(5):
+        for each in best:
+            started = time.perf_counter()
+            cost(each)
+            best[each] = min(best[each], time.perf_counter() - started)
+    return best[4 * size] / best[size]
+
+
+@pytest.mark.parametrize(("decoder", "head"), [(SSEDecoder, b"data: "), (JSONLinesDecoder, b"")])
+def test_byte_by_byte_is_linear(decoder: type[SSEDecoder | JSONLinesDecoder], head: bytes) -> None:
+    def feed(size: int) -> None:
+        reader = decoder()
+        reader.feed(head)
+        for _ in range(size):
+            reader.feed(b"x")
+        assert len(reader.feed(b"\n\n")) == 1
+
+    assert four_times(feed, 10_000) < 8
+
+
+def test_small_pieces_of_whole_events_are_linear() -> None:
+    def feed(size: int) -> None:
+        line = OpenLine()
+        assert not any(map(line.closes, [b'{"type":"RAW","event":"', *[b"}", b"{"] * size]))
+
+    assert four_times(feed, 10_000) < 8
+
+
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "^(.*a){9}$"])
+def test_patterns_match_in_linear_time(pattern: str) -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
+    tool = Toolset().add({"name": "it", "description": "", "parameters": schema}, handler=dict)
+
+    def match(size: int) -> None:
+        with pytest.raises(InvalidArguments):
+            tool.convert({"a": "a" * size + "!"})
+
+    assert four_times(match, 10_000) < 8
