@@ -66,7 +66,8 @@ class Questions:
             if approval and (word in ("v", "view") or (hidden and word in ("y", "yes"))):
                 if word not in ("v", "view"):
                     self._live.say("Not all of it was shown. This is the whole; answer once more.", "yellow")
-                hidden = self._show_whole(interrupt)
+                self._show_whole(interrupt)
+                hidden = False
                 continue
             try:
                 return read(interrupt, line.strip())
@@ -84,15 +85,14 @@ class Questions:
         id = interrupt.tool_call_id
         return None if id is UNSET else self._reducer().tool_calls.get(id)
 
-    def _show_whole(self, interrupt: Interrupt) -> bool:
-        """Show what was shortened; gives whether something is still hidden."""
+    def _show_whole(self, interrupt: Interrupt) -> None:
+        """Show what was shortened."""
         call = self._call(interrupt)
         message = "" if interrupt.message is UNSET else interrupt.message
         if message:
             self._live.block(message)
         if call is not None:
             self._live.block(call.arguments or "{}")
-        return False
 
     def _show(self, interrupt: Interrupt, approval: bool) -> bool:
         """Show a question, the call last; gives whether something of it is hidden."""
