@@ -48,8 +48,9 @@ def one_line(text: str, limit: int = LONGEST) -> str:
 
 
 def cut(text: str, limit: int = SHOWN) -> str:
-    """A text on one line, cut when it is long."""
-    return one_line(text if len(text) <= limit else text[: limit - 1] + "…", 12 * limit)
+    """A text on one line, of at most `limit` characters as they are shown."""
+    text = one_line(text[: limit + 1])
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def quoted(text: object, limit: int = SHOWN) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias
 
+from agui_core._text import SHOWN, cut
+
 __all__ = [
     "CONTAINERS",
     "Container",
@@ -30,8 +32,6 @@ Key: TypeAlias = Any
 _INDEX = re.compile("0|[1-9][0-9]*").fullmatch
 _INDEX_DIGITS = 18
 """No array has an index of more digits; longer ones are not worth converting (`int` refuses thousands of digits)."""
-_SHOWN = 80
-"""Characters of a pointer, token or value that an error shows."""
 
 
 class UnresolvedError(Exception):
@@ -92,7 +92,7 @@ def array_index(tokens: list[str], depth: int, end: int) -> int:
         raise UnresolvedError(f"{_place(tokens, depth)} is an array, and {quote(token)} is no index of one{hint}")
     index = int(token) if len(token) <= _INDEX_DIGITS else end
     if index >= end:
-        raise UnresolvedError(f"{_place(tokens, depth)} is an array, and index {_clip(token)} is beyond its end")
+        raise UnresolvedError(f"{_place(tokens, depth)} is an array, and index {cut(token)} is beyond its end")
     return index
 
 
@@ -112,12 +112,8 @@ def describe(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int) and value.bit_length() > 64:
         return "a large number"
-    return _clip(repr(value[:_SHOWN] if isinstance(value, str) else value))
+    return cut(repr(value[:SHOWN] if isinstance(value, str) else value))
 
 
 def quote(text: str) -> str:
-    return f"`{_clip(text)}`"
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+    return f"`{cut(text)}`"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agui_core._text import quoted
+from agui_core._text import listed, quoted
 from agui_core.errors import LimitExceeded, ProtocolError
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
@@ -91,9 +91,8 @@ def _note_version(sequence: Sequence, event: e.Event, declared: str) -> None:
 def _run_finished(sequence: Sequence, event: e.RunFinishedEvent) -> None:
     if sequence.anything_open:
         noun, ids = _what_is_open(sequence)
-        shown = ", ".join(repr(id) for id in ids[:5]) + (", ..." if len(ids) > 5 else "")
         raise refuse(
-            "RUN-4", event, f"{noun} still open: {shown}; close everything before the run finishes", *ids[:100]
+            "RUN-4", event, f"{noun} still open: {listed(ids)}; close everything before the run finishes", *ids[:100]
         )
     if event.run_id != sequence.run_id:
         sequence.warn(
@@ -120,9 +119,8 @@ def _run_finished(sequence: Sequence, event: e.RunFinishedEvent) -> None:
     _note_usage(sequence, event, event.usage)
     unknown = [id for id in sequence.suspended_on if id not in raised]
     if unknown:
-        sequence.warn(
-            "SUB-7", event, f"a suspended subagent waits for interrupts that the run does not raise: {unknown[:5]}"
-        )
+        told = f"a suspended subagent waits for interrupts that the run does not raise: {listed(unknown)}"
+        sequence.warn("SUB-7", event, told)
     sequence.set_phase("finished")
 
 

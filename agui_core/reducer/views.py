@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from agui_core._text import listed, plain, quoted
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.events import RunErrorEvent
 from agui_core.protocol.messages import ToolMessage
@@ -94,7 +95,8 @@ class ToolCallView:
         self.id = entry.id
 
     def __repr__(self) -> str:
-        return f"<ToolCallView {self.id!r} {self.name}({self.arguments!r}){'' if self.complete else ' ...'}>"
+        more = "" if self.complete else " ..."
+        return f"<ToolCallView {quoted(self.id)} {plain(self.name)}({quoted(self.arguments)}){more}>"
 
     @property
     def name(self) -> str:
@@ -211,4 +213,4 @@ class ToolCalls(Mapping[str, ToolCallView]):
         return id in self._reducer._call_ids()
 
     def __repr__(self) -> str:
-        return f"<ToolCalls {list(self)!r}>"
+        return f"<ToolCalls {listed(self)}>"

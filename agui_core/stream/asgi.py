@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from agui_core._text import plain
 from agui_core.errors import AGUIError
 from agui_core.stream.headers import Fields
 
@@ -41,7 +42,7 @@ class Refused(AGUIError):
 def check_head(method: str, fields: Mapping[bytes, bytes], max_body: int) -> None:
     """Raise `Refused` unless this is a POST of JSON as it is, of no more than `max_body` bytes as far as it says."""
     if method != "POST":
-        raise Refused(405, f"{method[:20]} is not allowed: a run is a POST")
+        raise Refused(405, f"{plain(method[:20])} is not allowed: a run is a POST")
     media_type = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if media_type != b"application/json":
         raise Refused(415, "the body has to be declared as application/json (SSE-1)")

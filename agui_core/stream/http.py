@@ -14,8 +14,11 @@ process, by the first of them (some 50 ms).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import suppress
+import logging
+import re
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from ssl import SSLContext
 from types import NoneType, TracebackType
@@ -24,7 +27,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 
-from agui_core._text import plain, quoted
+from agui_core._text import cut, plain, quoted
 from agui_core.errors import TransportError
 from agui_core.limits import Limits
 from agui_core.protocol.run import RunAgentInput
@@ -176,7 +179,7 @@ class HttpAgent:
             "POST", self.url, content=encode(run_input), headers=all_headers, timeout=self._timeout
         )
         try:
-            with anyio.fail_after(self._head_timeout):
+            with anyio.fail_after(self._head_timeout), _discreet():
                 response = await client.send(request, stream=True, follow_redirects=False)
         except TimeoutError as error:
             told = f"gave no whole head of an answer in {self._head_timeout:g} s; the request was given up"
@@ -247,9 +250,37 @@ def _problem(response: httpx2.Response) -> str | None:
 
 def _public(url: object) -> str:
     """An address for a message: without user and password, query and fragment, which may be secret."""
-    parts = urlsplit(str(url))
+    try:
+        parts = urlsplit(str(url))
+    except ValueError:  # brackets that hold no address
+        return "an address that cannot be read"
+    if not parts.netloc:
+        return plain(parts.path.rpartition("@")[2])
     host = parts.netloc.rpartition("@")[2]
     return plain(urlunsplit((parts.scheme, host, parts.path, "", "")))
+
+
+_ours: ContextVar[bool] = ContextVar("agui_core.stream.http", default=False)
+"""Whether a request of ours is being sent."""
+
+
+@contextmanager
+def _discreet() -> Iterator[None]:
+    """Meanwhile the record that httpx2 makes of each request holds no secrets of the address."""
+    token = _ours.set(True)
+    try:
+        yield
+    finally:
+        _ours.reset(token)
+
+
+def _hide_secrets(record: logging.LogRecord) -> bool:
+    if _ours.get() and isinstance(record.args, tuple):
+        record.args = tuple(_public(value) if isinstance(value, httpx2.URL) else value for value in record.args)
+    return True
+
+
+logging.getLogger("httpx2").addFilter(_hide_secrets)
 
 
 def _largest(run_input: RunAgentInput) -> str:
@@ -355,14 +386,17 @@ class _Reads:
 
 def _check_url(url: str, client: httpx2.AsyncClient | None) -> None:
     """Refuse what is no address; one without scheme and host is completed by the client, if that has a `base_url`."""
-    problem = f"url is {quoted(url)}, but takes an http or https address with a host, such as 'http://127.0.0.1:8000/'"
+    # Where a password holds a slash or the like, nobody can tell which part of the text is secret.
+    told = "not shown, since it may hold a password" if "@" in url else quoted(re.split("[?#]", url)[0])
+    problem = f"url is {told}, but takes an http or https address with a host, such as 'http://127.0.0.1:8000/'"
     try:
+        urlsplit(url)  # ours reads less than httpx2 does, and is what shows it
         address = httpx2.URL(url)
         if address.is_relative_url and client is not None:
             address = client.base_url
         address.raw_host.decode("ascii").encode("idna")  # as it is done to look the host up
-    except (httpx2.InvalidURL, UnicodeError) as error:
-        raise ValueError(f"{problem} ({error})") from None
+    except (httpx2.InvalidURL, ValueError):  # their texts may hold the secrets of the address
+        raise ValueError(problem) from None
     port_fits = address.port is None or 0 < address.port < 65_536
     if address.scheme not in ("http", "https") or not address.host or not port_fits:
         raise ValueError(problem)
@@ -386,5 +420,5 @@ def _is_unreachable(error: Exception) -> bool:
 def _say(error: Exception) -> str:
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    text = str(error)
+    text = cut(str(error), 200)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

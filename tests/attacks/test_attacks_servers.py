@@ -31,7 +31,7 @@ class Answer:
         return str(json.loads(self.body)["error"])
 
 
-def ask(app: Any, pieces: list[Any], **headers: str) -> Answer:
+def ask(app: Any, pieces: list[Any], method: str = "POST", **headers: str) -> Answer:
     """One request, on a clock that jumps; a piece of None is the client that leaves."""
     answer = Answer()
     given = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -55,7 +55,7 @@ def ask(app: Any, pieces: list[Any], **headers: str) -> Answer:
 
     async def main() -> None:
         pairs = [(name.encode(), value.encode()) for name, value in fields.items()]
-        scope = {"type": "http", "method": "POST", "path": "/", "headers": pairs}
+        scope = {"type": "http", "method": method, "path": "/", "headers": pairs}
         await app(scope, receive, send)
 
     clock = trio_testing.MockClock(autojump_threshold=0)
