@@ -296,6 +296,7 @@ def _fill(reducer: Reducer, whole: Whole) -> None:
     last = whole.last
     for name in _COUNTERS:
         setattr(reducer, f"_{name}", getattr(last.counters, name))
+    reducer._allow()
     if reducer._limits != whole.settings.limits:
         reducer._room = min(0, reducer._room)  # so that the next event is counted against the new ones
     reducer._gate.assumed = whole.settings.assumed

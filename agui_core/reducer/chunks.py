@@ -112,7 +112,7 @@ class Expansion(NamedTuple):
 
     ends: list[e.Event]
     events: list[e.Event]
-    closes: list[Owner]
+    closes: list[tuple[Owner, ChunkStream]]
     opens: tuple[Owner, ChunkStream] | None
 
 
@@ -131,20 +131,33 @@ class Expander:
         if type(event) in CHUNKS:
             return self._plan_chunk(event)  # type: ignore[arg-type]
         owners = self._closed_by(event)
-        return Expansion([self._end(owner) for owner in owners], [event], owners, None)
+        return Expansion([self._end(owner) for owner in owners], [event], self._streams(owners), None)
 
     def commit(self, expansion: Expansion) -> None:
         """Make the plan's effect on the lanes come true."""
-        for owner in expansion.closes:
-            stream = self.lanes.pop(owner)
-            del self._holders[stream.family, stream.id]
+        for owner, stream in expansion.closes:
+            self._close(owner, stream)
         if expansion.opens is not None:
             self.open(*expansion.opens)
+
+    def revert(self, expansion: Expansion) -> None:
+        """Take back the effect of the plan that was committed last. A lane that is open again is the last one."""
+        if expansion.opens is not None:
+            self._close(*expansion.opens)
+        for owner, stream in expansion.closes:
+            self.open(owner, stream)
 
     def open(self, owner: Owner, stream: ChunkStream) -> None:
         """Set a lane's stream."""
         self.lanes[owner] = stream
         self._holders[stream.family, stream.id] = owner
+
+    def _close(self, owner: Owner, stream: ChunkStream) -> None:
+        del self.lanes[owner]
+        del self._holders[stream.family, stream.id]
+
+    def _streams(self, owners: list[Owner]) -> list[tuple[Owner, ChunkStream]]:
+        return [(owner, self.lanes[owner]) for owner in owners]
 
     def holds(self, family: Family, id: str) -> bool:
         """Whether some lane is assembling this item."""
@@ -196,7 +209,7 @@ class Expander:
             )
         ends = [] if current is None else [self._end(owner)]
         events = [_start(stream, chunk, owner), *contents(chunk, stream.id, owner, opened=True)]
-        return Expansion(ends, events, [] if current is None else [owner], (owner, stream))
+        return Expansion(ends, events, [] if current is None else [(owner, current)], (owner, stream))
 
     def _lane(self, chunk: Chunk, kind: _Kind, item: str | UnsetType) -> Owner:
         """Section 11.2: the lane that a chunk belongs to."""

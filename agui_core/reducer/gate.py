@@ -8,7 +8,7 @@ policy nothing is refused: the event is repaired as `repair.py` says, or skipped
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from agui_core._text import quoted
 from agui_core.errors import LimitExceeded, ProtocolError
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
-from agui_core.reducer.chunks import CHUNKS, Expander
+from agui_core.reducer.chunks import CHUNKS, Expander, Expansion
 from agui_core.reducer.items import Note, Open
 from agui_core.reducer.repair import find_repair
 from agui_core.reducer.sequence import Mark, Sequence
@@ -36,20 +36,10 @@ _REPAIRS_IN_A_ROW = 3
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-class GateMark(NamedTuple):
-    """A gate before an event."""
-
-    sequence: Mark
-    expander: Expander | None
-    """None where no lane is open."""
-    item: Open | None
-    half: str
-
-
 class Gate:
     """The state of one stream between decoding and application."""
 
-    __slots__ = ("_note", "assumed", "expander", "lenient", "sequence")
+    __slots__ = ("_before", "_commits", "_halves", "_note", "assumed", "expander", "lenient", "sequence")
 
     def __init__(self, limits: Limits, note: Note, *, lenient: bool, assumed: tuple[str, str] = ("", "")) -> None:
         self.expander = Expander(limits)
@@ -57,36 +47,51 @@ class Gate:
         self.lenient = lenient
         self.assumed = assumed
         self._note = note
+        # What `revoke` needs, of one event.
+        self._before: Mark | None = None
+        self._commits: list[Expansion] = []
+        self._halves: list[tuple[Open, str, bool]] = []
 
-    def admit(self, event: e.Event) -> list[Step]:
-        """The steps of one event. Raises `ProtocolError` (strict only) or `LimitExceeded`, changing nothing."""
+    def admit(self, event: e.Event, *, revocable: bool = False) -> list[Step]:
+        """The steps of one event. Raises `ProtocolError` (strict only) or `LimitExceeded`, changing nothing.
+
+        What is `revocable`, or was repaired, can be unsaid by `revoke` until the next event; of others only what was
+        opened and ended. O(1) more, but O(owners) for a snapshot of the messages.
+        """
+        if self._commits or self._halves:
+            self._commits, self._halves = [], []
+        self._before = self.sequence.mark(event) if revocable else None
         try:
             return self._judge(event)
         except ProtocolError as error:
             if not self.lenient:
                 raise
-            return self._repair(event, error, _REPAIRS_IN_A_ROW)
+            self._before = self.sequence.mark(event)
+            steps: list[Step] = []
+            try:
+                self._repair(event, error, _REPAIRS_IN_A_ROW, steps)
+            except LimitExceeded:
+                self.revoke(event, steps)
+                raise
+            return steps
 
-    def mark(self, event: e.Event) -> GateMark:
-        """What `restore` needs to make an event unsaid that is refused."""
-        item = self.sequence.open_item(event)
-        expander = self.expander.copy() if self.expander.lanes else None
-        return GateMark(self.sequence.mark(event), expander, item, "" if item is None else item.half)
-
-    def restore(self, mark: GateMark, event: e.Event, steps: list[Step]) -> None:
-        """Be as at the mark; `steps` are what the event amounted to, where it got so far."""
+    def revoke(self, event: e.Event, steps: list[Step]) -> None:
+        """Make the event unsaid that was admitted last, as these steps, and is refused all the same."""
         for step, item in reversed(steps):
             self.sequence.unverify(step, item)
-        self.sequence.restore(mark.sequence, event)
-        self.expander = mark.expander or Expander(self.sequence.limits)
-        if mark.item is not None:
-            mark.item.half = mark.half
+        if self._before is not None:
+            self.sequence.restore(self._before, event)
+        for expansion in reversed(self._commits):
+            self.expander.revert(expansion)
+        for item, half, broken in reversed(self._halves):
+            item.half, item.broken = half, broken
 
     def copy(self, note: Note) -> Gate:
         """An independent gate in the same state."""
         twin: Gate = object.__new__(Gate)
         twin.expander, twin.sequence = self.expander.copy(), self.sequence.copy(note)
         twin.lenient, twin.assumed, twin._note = self.lenient, self.assumed, note
+        twin._before, twin._commits, twin._halves = None, [], []
         return twin
 
     def _judge(self, event: e.Event) -> list[Step]:
@@ -107,24 +112,24 @@ class Gate:
                 sequence.unverify(end, item)
             raise
         self.expander.commit(expansion)
+        if expansion.closes or expansion.opens is not None:
+            self._commits.append(expansion)
         for expanded, item in (*ended, *judged):
             steps += self._finish(expanded, item)
         return steps
 
-    def _repair(self, event: e.Event, error: ProtocolError, repairs_left: int) -> list[Step]:
+    def _repair(self, event: e.Event, error: ProtocolError, repairs_left: int, steps: list[Step]) -> None:
         repair = find_repair(self.sequence, self.expander, event, error, self.assumed) if repairs_left else None
         if repair is None:
             self._note(error.rule, event.type, f"skipped: {error.message}", refused=True)
-            return []
+            return
         how, events = repair
         self._note(error.rule, event.type, f"{how}: {error.message}", refused=True)
-        steps: list[Step] = []
         for replacement in events:
             try:
                 steps += self._judge(replacement)
             except ProtocolError as again:
-                steps += self._repair(replacement, again, repairs_left - 1)
-        return steps
+                self._repair(replacement, again, repairs_left - 1, steps)
 
     def _finish(self, event: e.Event, item: Open | None) -> list[Step]:
         """Pair the halves of characters that deltas cut in two: nothing handed out holds a lone surrogate."""
@@ -133,6 +138,7 @@ class Gate:
                 if item.half or (not event.delta.isascii() and _HALF.search(event.delta)):
                     event = replace(event, delta=self._pair(event, item))
             elif item.half and isinstance(event, _ENDS):
+                self._halves.append((item, item.half, item.broken))
                 item.half = ""
                 return [(self._lone(event, item), item), (event, item)]
         return [(event, item)]
@@ -140,6 +146,7 @@ class Gate:
     def _pair(self, event: Any, item: Open) -> str:
         text: str = item.half + event.delta
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        self._halves.append((item, item.half, item.broken))
         item.half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
         text = text[: len(text) - len(item.half)]
         if _HALF.search(text):

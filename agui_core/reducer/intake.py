@@ -17,7 +17,6 @@ import msgspec
 from agui_core.errors import LimitExceeded
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET
-from agui_core.reducer.chunks import CHUNKS
 from agui_core.reducer.gate import Step
 from agui_core.reducer.handlers import HANDLERS
 from agui_core.reducer.partial_json import PartialJson
@@ -47,22 +46,28 @@ _OPEN = frozenset(
     }
 )
 """Events with members that may be nested, besides those that every event has."""
-_ONE_MORE: tuple[type, ...] = (
-    e.TextMessageStartEvent,
-    e.ReasoningMessageStartEvent,
-    e.ToolCallStartEvent,
-    e.ToolCallResultEvent,
-)
-"""Events that add one message or call at most."""
-_MANY: tuple[type, ...] = (
-    e.RunStartedEvent,
-    e.MessagesSnapshotEvent,
-    e.ActivitySnapshotEvent,
-    e.ActivityDeltaEvent,
-)
-"""Events that may add any amount."""
-_STATE: tuple[type, ...] = (e.StateSnapshotEvent, e.StateDeltaEvent)
-"""These too, but nothing is noted of them, unless they are tagged, before they are applied."""
+_NONE, _ONE, _TAG, _MANY = range(4)
+_RISKS: dict[type, int] = {
+    e.ReasoningEncryptedValueEvent: _NONE,
+    e.ReasoningStartEvent: _NONE,
+    e.StepStartedEvent: _NONE,
+    e.SubagentStartedEvent: _NONE,
+    e.ReasoningMessageChunkEvent: _ONE,
+    e.ReasoningMessageStartEvent: _ONE,
+    e.TextMessageChunkEvent: _ONE,
+    e.TextMessageStartEvent: _ONE,
+    e.ToolCallChunkEvent: _ONE,
+    e.ToolCallResultEvent: _ONE,
+    e.ToolCallStartEvent: _ONE,
+    e.StateDeltaEvent: _TAG,
+    e.StateSnapshotEvent: _TAG,
+    e.ActivityDeltaEvent: _MANY,
+    e.ActivitySnapshotEvent: _MANY,
+    e.MessagesSnapshotEvent: _MANY,
+    e.RunStartedEvent: _MANY,
+}
+"""Events of which more is held than text and metadata, and what a limit may refuse of them after they were verified:
+nothing; one message or call; anything, but only their tag was noted; anything."""
 _UNDECODED = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
@@ -267,22 +272,38 @@ class Intake(Standing):
         """Everything but plain content of a warm item: expand, verify, prepare, apply, observe."""
         if type(event) in _PLAIN:
             event = event.full()
+        kind: type = type(event)
+        risk = _RISKS.get(kind)
         steps: list[Step] = []
-        mark = self._gate.mark(event) if self._may_be_refused(event) else None
         try:
-            if event.raw_event is not event.metadata or type(event) in _OPEN:
+            if event.raw_event is not event.metadata or kind in _OPEN:
                 check_nesting(event, self._limits.nesting)
-            self._count_other(event)
-            steps = self._gate.admit(event)
+            if risk is not None or event.metadata is not UNSET:
+                self._count_other(event, risk)
+            revocable = self._careful or (risk is not None and risk > _NONE and self._may_be_refused(event, risk))
+            steps = self._gate.admit(event, revocable=revocable)
             for accepted, _ in steps:
                 prepare, _ = HANDLERS[type(accepted)]
                 if prepare is not None:
                     prepare(self, accepted)
         except REFUSALS as error:
-            if mark is not None:
-                self._gate.restore(mark, event, steps)
+            if steps:
+                self._gate.revoke(event, steps)
             raise self._reject(error) from None
-        observed = self._on_event is not None
+        if self._on_event is not None:
+            self._apply_observed(steps)
+        else:
+            for accepted, item in steps:
+                _, apply = HANDLERS[type(accepted)]
+                if apply is not None:
+                    apply(self, accepted, item)
+            self._others += 1
+        if self._gate.expander.lanes or self._warm is not self._warmable:
+            self._rewarm()
+
+    def _apply_observed(self, steps: list[Step]) -> None:
+        """Apply the steps of an event, each seen by the observer."""
+        observed = True
         failure: BaseException | None = None
         for number, (accepted, item) in enumerate(steps, 1):
             if self._skew:
@@ -300,21 +321,16 @@ class Intake(Standing):
                     failure, observed = error, False
         self._others += 1 - self._skew
         self._skew, self._steps_left = 0, []
-        if self._gate.expander.lanes or self._warm is not self._warmable:
-            self._rewarm()
         if failure is not None:
+            self._rewarm()
             raise failure
 
-    def _may_be_refused(self, event: Any) -> bool:
-        """Whether a limit, or a later step of the same event, may still refuse what was verified already."""
-        kind = type(event)
-        if self._careful or self._gate.expander.lanes or kind in CHUNKS:
-            return True
-        if kind not in _ONE_MORE and not self._gate.lenient:  # a repair may open something
-            return kind in _MANY or (kind in _STATE and event.subagent_run_id is not UNSET)
-        conversation, limits = self._conversation, self._limits
-        calls = min(limits.tool_calls, limits.tool_calls_per_message)
-        return conversation.count >= limits.messages or conversation.call_count >= calls
+    def _may_be_refused(self, event: Any, risk: int) -> bool:
+        """Whether a limit may still refuse what was verified already."""
+        if risk == _ONE:
+            conversation = self._conversation
+            return conversation.count >= self._limits.messages or conversation.call_count >= self._call_limit
+        return risk == _MANY or event.subagent_run_id is not UNSET
 
     def _observe(self, event: e.Event) -> None:
         assert self._on_event is not None

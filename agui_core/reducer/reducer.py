@@ -96,7 +96,7 @@ class Reducer(Intake):
         fresh._rewarm()
         fresh._others = -fresh._conversation.pieces
         fresh._changes, fresh._state_version, fresh._run_version = self.version, self._state_version, self._run_version
-        fresh._other, fresh._since = self._other, self._since
+        fresh._other, fresh._since, fresh._allowed = self._other, self._since, self._allowed
         return fresh
 
     # --- messages and state out -----------------------------------------------------------------------------------

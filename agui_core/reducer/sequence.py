@@ -210,8 +210,6 @@ class Sequence:
             _ENDS[kind](self)[item.id] = item
         elif kind in _STARTS:
             _STARTS[kind](self).pop(item.id, None)
-            if isinstance(event, e.ToolCallStartEvent) and item.entry is None:
-                self.started_calls.pop(item.id, None)
 
     def mark(self, event: e.Event) -> Mark:
         """What `restore` needs to make an event unsaid that is refused after it was verified. O(1), but O(owners) for a

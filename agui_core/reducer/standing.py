@@ -47,28 +47,6 @@ _ROOM = 1024 * 1024
 """Characters that may come between two countings, at most; it also bounds the pieces that wait to be joined."""
 _SLACK = 16
 """What is held besides text may exceed its bound by this part of it, so that measuring it stays linear."""
-_HELD = frozenset(
-    {
-        e.ActivityDeltaEvent,
-        e.ActivitySnapshotEvent,
-        e.MessagesSnapshotEvent,
-        e.ReasoningEncryptedValueEvent,
-        e.ReasoningMessageChunkEvent,
-        e.ReasoningMessageStartEvent,
-        e.ReasoningStartEvent,
-        e.RunStartedEvent,
-        e.StateDeltaEvent,
-        e.StateSnapshotEvent,
-        e.StepStartedEvent,
-        e.SubagentStartedEvent,
-        e.TextMessageChunkEvent,
-        e.TextMessageStartEvent,
-        e.ToolCallChunkEvent,
-        e.ToolCallResultEvent,
-        e.ToolCallStartEvent,
-    }
-)
-"""Events of which more is held than text and metadata."""
 _TOUCHED = 1_024
 """Entries with pieces that may wait to be counted when somebody asks for the event's index."""
 _encode = msgspec.json.encode
@@ -155,6 +133,8 @@ class Standing:
         # Characters that are no text: those held when they were last measured, and all that came since.
         self._other = 0
         self._since = 0
+        self._allow()
+        self._call_limit = min(limits.tool_calls, limits.tool_calls_per_message)
         self._hold(messages)
 
     # --- a refusal ----------------------------------------------------------------------------------------------------
@@ -253,21 +233,19 @@ class Standing:
         # With middleware nothing may take the fast way in.
         self._room = -1 if self._middleware else granted - size
 
-    def _count_other(self, event: Any) -> None:
+    def _count_other(self, event: Any, risk: int | None) -> None:
         """Bound what is held besides text by the same number of characters. It grows by no more than the events that
         are no mere text, so it is measured only when these could be too much, and not again for each event at the
         bound. Events alone decide when, and not how their bytes were cut.
         """
-        if type(event) in _HELD:
-            size = _size(event)
-        elif event.metadata is not UNSET:
-            size = len(_encode(event.metadata))
-        else:
-            return
-        limit = self._limits.characters
-        if self._since > max(limit - self._other, limit // _SLACK):
+        if self._since > self._allowed:
             self._measure_other()
-        self._since += size
+        self._since += len(_encode(event.metadata)) if risk is None else _size(event)
+
+    def _allow(self) -> None:
+        """Say how much may come before what is held is measured again."""
+        limit = self._limits.characters
+        self._allowed = max(limit - self._other, limit // _SLACK)
 
     def _measure_other(self) -> None:
         conversation, limit = self._conversation, self._limits.characters
@@ -276,6 +254,7 @@ class Standing:
         inside = sum([entry.other_characters for entry in conversation.entries()])
         self._other = state + inside + self._gate.sequence.characters
         self._since = 0
+        self._allow()
         if self._other > limit:
             raise self._reject(
                 LimitExceeded(

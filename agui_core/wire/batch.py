@@ -1,13 +1,13 @@
 """Many JSON texts as one: what the readers hand to the decoder so that a whole read is decoded in one call.
 
-A `Batch` joins its payloads with a null between each two, and is decoded as one JSON list, which must be objects and
-nulls in turn. A payload that is not one whole object sends the batch to be decoded payload by payload, where it is
-refused.
+A `Batch` joins its payloads with two nulls between each two, and is decoded as one run of values, which must be an
+object, two nulls, an object and so on. A payload that is not one whole object sends the batch to be decoded payload by
+payload, where it is refused.
 
-Why that is exact. A value that runs over several payloads has the null in it. In an object that is no JSON, as a key
-would have to follow, so it can only be inside an array: then the payload where it begins holds a bracket that it does
-not close, and each payload with a bracket is read by itself as well. Where no value runs on, each payload is one value
-at least; and as many values as payloads mean that each is just one.
+Why that is exact. No value runs on from one payload into another: in a string a tab cannot stand, and two nulls with no
+comma between them can stand in no array or object. So every payload is any number of whole values. It is one at least,
+as without one there are four nulls in a row, and of three in a row one is where an object has to be; and as many values
+as there are payloads mean that each is just one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ import msgspec
 
 __all__ = ["SEPARATOR", "Batch", "decode_joined", "join"]
 
-SEPARATOR = b",null,"
+SEPARATOR = b"\tnull\tnull\t"
 """What stands between two payloads of a batch. Longer than a line end, so that replacing those counts them."""
-
-_BRACKET = b"["
-_scan = msgspec.json.Decoder(msgspec.Raw).decode
+_STEP = 3
 
 
 class Batch:
@@ -38,19 +36,6 @@ class Batch:
         self._split = split
         self._payloads: list[bytes] | None = None
 
-    @property
-    def arrays_are_whole(self) -> bool:
-        """Whether each payload that holds a bracket is one JSON text. Costs a search where none does."""
-        if _BRACKET not in self.text:
-            return True
-        try:
-            for payload in self.payloads():
-                if _BRACKET in payload:
-                    _scan(payload)
-        except (msgspec.MsgspecError, RecursionError, ValueError):
-            return False
-        return True
-
     def payloads(self) -> list[bytes]:
         """The single payloads, in order. Blank lines of JSON Lines are not among them, so there may be fewer."""
         if self._payloads is None:
@@ -63,13 +48,16 @@ def join(payloads: list[bytes]) -> Batch:
     return Batch(SEPARATOR.join(payloads), len(payloads), b"", lambda _: payloads)
 
 
-def decode_joined(decoder: msgspec.json.Decoder[list[Any]], batch: Batch) -> list[Any] | None:
-    """The values of a batch, one each of its payloads, or None when it does not decode to these. Never raises."""
+def decode_joined(decoder: msgspec.json.Decoder[Any], batch: Batch) -> list[Any] | None:
+    """The values of a batch, one each of its payloads, or None when it does not decode to these. Never raises.
+
+    The decoder takes an object or null. (An empty object counts as none: it is no event.)
+    """
     try:
-        values = decoder.decode(b"[%b]" % batch.text)
+        values: list[Any] = decoder.decode_lines(batch.text)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
-    if len(values) != 2 * batch.count - 1:
+    if len(values) != _STEP * batch.count - (_STEP - 1):
         return None
-    del values[1::2]
-    return values if None not in values and batch.arrays_are_whole else None
+    values = values[::_STEP]
+    return values if all(values) else None

@@ -34,9 +34,9 @@ __all__ = ["Decoder", "Policy", "decode"]
 Policy = Literal["strict", "lenient"]
 
 _one = msgspec.json.Decoder(Event).decode
-_many = msgspec.json.Decoder(list[Event | None])
-_many_plain = msgspec.json.Decoder(list[PlainEvent | None])
-_many_objects = msgspec.json.Decoder(list[dict[str, Any] | None])
+_many = msgspec.json.Decoder[Any](Event | None)
+_many_plain = msgspec.json.Decoder[Any](PlainEvent | None)
+_many_objects = msgspec.json.Decoder[Any](dict[str, Any] | None)
 _TRY_PLAIN_AGAIN = 15
 """Batches that are not tried as plain content after one in which some content was more."""
 _UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeError)

@@ -10,6 +10,8 @@ from test_attacks_types import COMMON, EVENTS, OPENED
 import agui_core as agui
 from agui_core.reducer._checkpoint_format import read
 
+IDS = {"threadId": "t", "runId": "r"}
+STARTED, FINISHED = {"type": "RUN_STARTED", **IDS}, {"type": "RUN_FINISHED", **IDS}
 LIMITS = [
     agui.Limits(messages=2),
     agui.Limits(tool_calls=1),
@@ -88,8 +90,9 @@ def test_nothing_of_a_refused_event_is_applied(number: int, lanes: bool) -> None
     assert refused
 
 
-def test_a_run_that_is_refused_for_a_limit_leaves_the_pending_calls() -> None:
-    reducer = agui.Reducer(limits=agui.Limits(messages=2))
+@pytest.mark.parametrize("policy", ["strict", "lenient"])
+def test_a_run_that_is_refused_for_a_limit_leaves_the_pending_calls(policy: Any) -> None:
+    reducer = agui.Reducer(policy=policy, limits=agui.Limits(messages=2))
     ids = {"threadId": "t", "runId": "r"}
     for event in (
         {"type": "RUN_STARTED", **ids},
@@ -104,3 +107,46 @@ def test_a_run_that_is_refused_for_a_limit_leaves_the_pending_calls() -> None:
     assert reducer.run.run_id == "r"
     assert reducer.run.pending_tool_calls == ("c",)
     assert agui.Reducer.restore(reducer.checkpoint()).run.pending_tool_calls == ("c",)
+
+
+@pytest.mark.parametrize(
+    ("limits", "events"),
+    [
+        (agui.Limits(open_items=0), [{"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x"}]),
+        (agui.Limits(messages=0), [{"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x"}]),
+        (
+            agui.Limits(item_characters=3),
+            [STARTED, {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "four"}],
+        ),
+        (
+            agui.Limits(messages=1),
+            [STARTED, FINISHED, {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f"}],
+        ),
+    ],
+)
+def test_nothing_of_a_repair_that_is_refused_is_applied(limits: agui.Limits, events: list[Any]) -> None:
+    reducer = agui.Reducer([{"id": "u", "role": "user", "content": "x"}], policy="lenient", limits=limits)
+    for event in events[:-1]:
+        reducer.apply(event)
+    expected = shown(reducer), kept(reducer)
+    with pytest.raises(agui.LimitExceeded):
+        reducer.apply(events[-1])
+    assert (shown(reducer), kept(reducer)) == expected
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"type": "TOOL_CALL_CHUNK", "delta": "\udc00" + "x" * 50},
+        {"type": "TEXT_MESSAGE_CHUNK", "messageId": "n", "delta": "x" * 50},
+        {"type": "MESSAGES_SNAPSHOT", "messages": [{"id": str(n), "role": "user", "content": "x"} for n in range(9)]},
+    ],
+)
+def test_half_a_character_waits_as_before_when_an_event_is_refused(last: dict[str, Any]) -> None:
+    reducer = agui.Reducer(limits=agui.Limits(messages=5, item_characters=20))
+    reducer.apply(STARTED)
+    reducer.apply({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "f", "delta": "a\ud83d"})
+    expected = shown(reducer), kept(reducer)
+    with pytest.raises(agui.LimitExceeded):
+        reducer.apply(last)
+    assert (shown(reducer), kept(reducer)) == expected
