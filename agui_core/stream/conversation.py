@@ -65,7 +65,7 @@ class _Saved(msgspec.Struct):
     answers: bytes
     """Answers to interrupts, as JSON."""
     since: int | None = None
-    """The version of the reducer before the last run."""
+    """The version of the reducer before the last run that began; None when that came whole."""
 
 
 class Conversation:
@@ -353,7 +353,7 @@ class Conversation:
         chat = cls(agent, calls=calls, thread_id=last.thread_id, **options)
         chat.stopped = last.stopped
         rounds = chat._rounds
-        rounds.since = last.since
+        rounds.broke_at = None if calls.reducer.status in ("finished", "interrupted") else last.since
         rounds.usage, rounds.owed, rounds.answers = last.usage, last.owed and not begun, _read_answers(last.answers)
         return chat
 

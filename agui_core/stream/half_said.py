@@ -10,6 +10,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import AssistantMessage, Message, ReasoningMessage, ToolMessage, UserMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import Reducer
+from agui_core.tools.answers import ANSWER
 
 __all__ = ["HalfSaid", "half_said"]
 
@@ -43,6 +44,8 @@ def half_said(reducer: Reducer, since: int) -> HalfSaid:
     textless: list[str] = []
     grown: list[str] = []
     for message in reversed(reducer.messages):
+        if isinstance(message, ToolMessage) and message.id in added and _is_not_run(message):
+            continue  # an earlier try, which nothing came of, left the answers to the calls of the broken run
         if isinstance(message, UserMessage | ToolMessage):
             break
         if not isinstance(message, AssistantMessage | ReasoningMessage):
@@ -53,3 +56,7 @@ def half_said(reducer: Reducer, since: int) -> HalfSaid:
             holds_calls = isinstance(message, AssistantMessage) and message.tool_calls
             (textless if holds_calls else gone).append(message.id)
     return HalfSaid(frozenset(gone), frozenset(textless), tuple(reversed(grown)))
+
+
+def _is_not_run(answer: ToolMessage) -> bool:
+    return answer.metadata is not UNSET and answer.metadata.get(ANSWER) == "cancelled"

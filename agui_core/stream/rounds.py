@@ -83,8 +83,10 @@ class Rounds:
         """Answers to interrupts, until all have one."""
         self.owed = False
         """The user said something that no run has taken up."""
-        self.since: int | None = None
-        """The version of the reducer before the last run."""
+        self.broke_at: int | None = None
+        """The version of the reducer before the last run that began, unless that came whole."""
+        self._trying: tuple[int, Run] | None = None
+        """The version before the run that is asked for now, and the run before it."""
         self.decisions = 0
         """How many answers came by hand."""
         self.log = WarningLog()
@@ -103,6 +105,15 @@ class Rounds:
     def reducer(self) -> Reducer:
         """The reducer of the thread; another one after a refusal."""
         return self.calls.reducer
+
+    @property
+    def since(self) -> int | None:
+        """The version of the reducer before the run that `retry` takes the place of. It stays that one until another
+        run begins: an agent that cannot be reached is asked again.
+        """
+        if self._trying is None or not self._began(self._trying[1]):
+            return self.broke_at
+        return self._trying[0]
 
     @property
     def is_free(self) -> bool:
@@ -186,9 +197,9 @@ class Rounds:
 
     def _half_said(self) -> HalfSaid | None:
         """What the last run said before it broke: it would be said twice, and agents do not answer an assistant."""
-        if self.since is None or self.reducer.status not in _BROKEN:
+        if self.broke_at is None:
             return None
-        said = half_said(self.reducer, self.since)
+        said = half_said(self.reducer, self.broke_at)
         for id in said.grown:
             self.log.add(
                 "RUN-22", f"message {quoted(id)} was held before the run that broke, and keeps what that added"
@@ -212,7 +223,7 @@ class Rounds:
             run_input = retry.without(run_input)
             reducer.supersede(retry.gone, text_of=retry.textless)
         version, before = reducer.version, reducer.run
-        self.since = version
+        self._trying = version, before
         told = -1
         try:
             async with await self._open(run_input) as live:
@@ -231,7 +242,7 @@ class Rounds:
                     self.log.add("TR-1", f"the run is whole, but its connection did not end cleanly: {error}")
                 finally:
                     self._note(live.warnings[: len(live.warnings) - len(reducer.warnings)])
-            if not reducer.changes(version).run:
+            if not self._began(before):
                 raise TransportError(_no_run(live))
             if retry is not None and reducer.status in _WHOLE and not reducer.changes(version).added:
                 self.log.add("RUN-22", "the run that was tried again brought no message")
@@ -249,12 +260,18 @@ class Rounds:
             run = await run
         return follow(run, reducer=self.reducer) if isinstance(run, AsyncIterable) else run
 
+    def _began(self, before: Run) -> bool:
+        """Whether a run has begun since. A refusal makes none, though the status changes."""
+        return self.reducer.run is not before
+
     def _conclude(self, version: int, before: Run) -> None:
         """The run is over, if it got as far as to begin: add what it took (USE-4, USE-5)."""
-        reducer = self.reducer
-        if not reducer.changes(version).run:
+        self._trying = None
+        if not self._began(before):
             return
+        reducer = self.reducer
         run = reducer.run
+        self.broke_at = None if reducer.status in _WHOLE else version
         self.owed = False
         # An error in place of a run leaves all else as the run before had it.
         in_place = run.error is not None and run.run_id == before.run_id

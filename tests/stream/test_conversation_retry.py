@@ -89,6 +89,71 @@ async def test_it_stays_when_nothing_comes(how: str) -> None:
         await chat.retry().wait()
 
 
+UNREACHED: dict[str, list[Any]] = {
+    "silence": [],
+    "refused": [{"type": "TEXT_MESSAGE_END", "messageId": "x"}],
+    "unreachable": [agui.TransportError("no route to the agent")],
+}
+
+
+def raw(agent: Any, tries: list[list[Any]]) -> None:
+    """The next runs of an agent are these steps, with nothing around them; its own come after."""
+    original = agent._play
+
+    async def play(run_input: Any, steps: Any) -> Any:
+        if not tries:
+            async for event in original(run_input, steps):
+                yield event
+            return
+        agent.runs.insert(0, steps)
+        for step in tries.pop(0):
+            if isinstance(step, Exception):
+                raise step
+            yield step
+
+    agent._play = play
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+@pytest.mark.parametrize("calls", [True, False])
+@pytest.mark.parametrize("broken", [FAILED, agui.TransportError("cut")])
+@pytest.mark.parametrize("how", UNREACHED)
+async def test_tries_that_nothing_came_of_change_nothing(how: str, broken: Any, calls: bool, restarted: bool) -> None:
+    said = run(half("The ans"), call("c", "look_up") if calls else [], broken)
+    async with chatting(said, say("The answer.", "n")) as (chat, agent):
+        if broken is FAILED:
+            await chat.send("go").wait()
+        else:
+            with pytest.raises(agui.TransportError):
+                await chat.send("go").wait()
+        raw(agent, [UNREACHED[how], UNREACHED[how]])
+        for _ in range(2):
+            with pytest.raises(agui.AGUIError):
+                await chat.retry().wait()
+            assert ("assistant", "The ans") in texts(chat)
+        data = chat.checkpoint()
+        if not restarted:
+            assert await chat.retry().wait() == "done"
+            left, sent = texts(chat), agent.inputs[-1].messages
+    if restarted:
+        async with agui.Conversation.restore(data, agent, interval=0) as again:
+            assert await again.retry().wait() == "done"
+            left, sent = texts(again), agent.inputs[-1].messages
+    assert [text for role, text in left if role in ("user", "assistant") and text] == ["go", "The answer."]
+    assert not any(message.content for message in sent if message.role == "assistant")
+    assert [message.role for message in sent] == (["user", "assistant", "tool"] if calls else ["user"])
+
+
+async def test_a_try_that_nothing_came_of_does_not_put_a_whole_run_in_doubt() -> None:
+    async with chatting(say("Whole.", "m"), say("More.", "n")) as (chat, agent):
+        await chat.send("go").wait()
+        raw(agent, [UNREACHED["refused"]])
+        with pytest.raises(agui.ProtocolError):
+            await chat.retry().wait()
+        await chat.retry().wait()
+        assert texts(chat) == [("user", "go"), ("assistant", "Whole."), ("assistant", "More.")]
+
+
 async def test_a_message_with_calls_keeps_them_and_loses_its_text() -> None:
     asking = [
         *half("I will look it up"),

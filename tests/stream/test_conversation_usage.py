@@ -91,3 +91,20 @@ async def test_usage_is_kept() -> None:
         await chat.send("go").wait()
         assert agui.Conversation.restore(chat.checkpoint(), Script(), tools).usage == chat.usage
     assert Usage().total.exact == 0
+
+
+async def test_a_refused_stream_without_a_run_takes_nothing_and_what_was_said_is_still_owed() -> None:
+    async with chatting([finish(usage=[used(totalTokens=3)])], [], say("Here.")) as (chat, agent):
+        await chat.send("go").wait()
+        original = agent._play
+
+        async def play(run_input: Any, steps: Any) -> Any:
+            yield {"type": "TEXT_MESSAGE_END", "messageId": "x"}
+
+        agent._play = play  # type: ignore[method-assign]
+        with pytest.raises(agui.ProtocolError):
+            await chat.send("more").wait()
+        agent._play = original  # type: ignore[method-assign]
+        assert (chat.usage.runs, chat.usage.total.exact) == (1, 3)
+        assert await chat.go_on().wait() == "done"
+        assert chat.messages[-1].content == "Here."
