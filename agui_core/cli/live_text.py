@@ -11,8 +11,9 @@ import shutil
 import sys
 from typing import Any
 
-from agui_core.cli.safe import pretty, safe_block, safe_line, wrapped
-from agui_core.cli.terminal import Style
+from agui_core._text import cut
+from agui_core.cli.safe import cells_of, pretty, safe_block, wrapped
+from agui_core.cli.terminal import Style, is_terminal
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.content import TextPart
@@ -22,6 +23,8 @@ from agui_core.wire import to_wire
 __all__ = ["LiveText"]
 
 _INDENT = "  "
+_NAMED = 28
+"""Characters of a name or an id in a heading; with two of them it is one row."""
 _NARROW = 20
 """No text is wrapped narrower than so many cells."""
 
@@ -37,7 +40,11 @@ class LiveText:
         """What is written, by thing."""
         self._open: tuple[str, ...] | None = None
         """The thing whose line has no end yet."""
+        self._used = 0
+        """Cells of its row that are taken."""
         self._activities: dict[str, None] = {}
+        self._wraps = is_terminal(sys.stdout)
+        """Whether rows are ended here, so that they keep their indent; a file gets the lines as they are."""
 
     def draw(self, reducer: Reducer) -> None:
         """Write what is new."""
@@ -57,7 +64,7 @@ class LiveText:
         self.draw(reducer)
         for message in reducer.messages:
             if message.id in self._activities and isinstance(message, m.ActivityMessage):
-                heading = f"activity {safe_line(message.activity_type)}"
+                heading = f"activity {_name(message.activity_type)}"
                 self._write(("activity", message.id), heading, pretty(message.content))
         self._activities = {}
         self.end_line()
@@ -71,9 +78,17 @@ class LiveText:
     def block(self, text: str) -> None:
         """Text from the wire, inert and indented, also where it is wrapped: no line of it begins where ours do."""
         self.end_line()
-        width = max(shutil.get_terminal_size().columns - len(_INDENT), _NARROW)
-        lines = [piece for line in safe_block(text).split("\n") for piece in wrapped(line, width)]
-        print("\n".join(f"{_INDENT}{line}" for line in lines), flush=True)
+        print("\n".join(f"{_INDENT}{row}" for row in self.rows(text)), flush=True)
+
+    def rows(self, text: str) -> list[str]:
+        """The rows of such a block, without their indent."""
+        width = self.width
+        return [row for line in safe_block(text).split("\n") for row in wrapped(line, width)]
+
+    @property
+    def width(self) -> int:
+        """Cells of a row of a block."""
+        return max(shutil.get_terminal_size().columns - len(_INDENT), _NARROW)
 
     def end_line(self) -> None:
         """End a line that was left open."""
@@ -99,15 +114,15 @@ class LiveText:
                 self._write(("text", message.id), _who(message), _text(message.content))
 
     def _call(self, reducer: Reducer, call: m.ToolCall) -> None:
-        heading = f"call {safe_line(call.function.name) or '(no name)'} ({safe_line(call.id)})"
+        heading = f"call {_name(call.function.name) or '(no name)'} ({_name(call.id)})"
         view = reducer.tool_calls[call.id]
         self._write(("call", call.id), heading, call.function.arguments or ("{}" if view.complete else ""))
         if view.complete and not view.valid:
-            self._write(("broken", call.id), f"broken arguments of {safe_line(call.id)}", str(view.error), "red")
+            self._write(("broken", call.id), f"broken arguments of {_name(call.id)}", str(view.error), "red")
 
     def _result(self, reducer: Reducer, message: m.ToolMessage) -> None:
         call = reducer.tool_calls.get(message.tool_call_id)
-        about = f"{safe_line(call.name if call else '?')} ({safe_line(message.tool_call_id)})"
+        about = f"{_name(call.name if call else '?')} ({_name(message.tool_call_id)})"
         key = ("result", message.id, message.tool_call_id)
         if message.error is UNSET:
             self._write(key, f"result of {about}", _text(message.content))
@@ -121,18 +136,34 @@ class LiveText:
             return
         self._shown[key] = text
         is_more = text.startswith(shown)
-        piece = safe_block(text[len(shown) :] if is_more else text).replace("\n", f"\n{_INDENT}")
+        piece = safe_block(text[len(shown) :] if is_more else text)
         if not is_more or self._open != key:
             self.end_line()
             mark = "" if not shown else " …" if is_more else " (changed)"
             sys.stdout.write(f"{self._style('bold', heading)}{mark}\n{_INDENT}")
-            self._open = key
+            self._open, self._used = key, 0
+        piece = self._folded(piece).replace("\n", f"\n{_INDENT}")
         sys.stdout.write(self._style(look, piece) if look else piece)
+
+    def _folded(self, piece: str) -> str:
+        """A piece of the open text with an end for each row, on a terminal."""
+        if not self._wraps:
+            return piece
+        width, rows = self.width, list[str]()
+        for line in piece.split("\n"):
+            rows += wrapped(line, width, 0 if rows else self._used)
+        self._used = cells_of(rows[-1]) + (self._used if len(rows) == 1 else 0)
+        return "\n".join(rows)
+
+
+def _name(text: str) -> str:
+    """A name or an id in a heading, which stays in its row."""
+    return cut(text, _NAMED)
 
 
 def _who(message: m.Message) -> str:
     name = getattr(message, "name", UNSET)
-    return message.role if name is UNSET else f"{message.role} {safe_line(name)}"
+    return message.role if name is UNSET else f"{message.role} {_name(name)}"
 
 
 def _text(content: Any) -> str:

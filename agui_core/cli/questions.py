@@ -28,15 +28,16 @@ from agui_core.tools.resume import APPROVAL, entry_of
 
 __all__ = ["Questions"]
 
-_ALLOW = "Allow it? y(es), n(o) [WHY], e(dit) {JSON} for other arguments, v(iew whole), l(ater)"
-_NAMED = 30
-"""Characters of a tool's name, and of a call's id, in the prompt."""
-_ENDS = 320
-"""Characters of each end of what is too long to be shown whole; with 24 lines of 80 it all stays in sight."""
+_ALLOW = "Allow it? y(es), n(o) [WHY], e(dit) {JSON} for other arguments, v(iew whole), l(ater): "
+_ANSWER = "Your answer (text or JSON), /view to see it whole, /cancel to give it up, /later: "
 _BLANKS = re.compile(r"[\s\u2800\u3164]{8,}")
-_LINES = 5
-"""Lines of each end."""
-_ANSWER = "Your answer (text or JSON), /cancel to give it up, /later: "
+_ROWS = 5
+"""Rows of each end of what is too long to be shown whole; with 24 rows the call stays in sight, and the prompt."""
+_PIECES = 5
+"""Pieces between runs of blanks that are shown."""
+_FIRST, _LAST = 20, 12
+"""Characters of both ends of a name or an id that is longer than these together."""
+_WORD = re.compile(r"[\w.:/+-]+").fullmatch
 
 Answer = Verdict | ResumeEntry | None
 
@@ -56,16 +57,18 @@ class Questions:
         hidden = self._show(interrupt, approval)
         self._keyboard.forget()
         read = self._verdict if approval else self._free
+        view = ("v", "view") if approval else ("/view",)
+        prompt = f"{self._about(interrupt, approval)}{_ALLOW if approval else _ANSWER}"
         while True:
-            prompt = f"{self._about(interrupt)}{_ALLOW}: " if approval else _ANSWER
             print(prompt, end="" if self._keyboard.interactive else "\n", flush=True)
             line = await self._keyboard.line()
             if line is None:
                 return None
             word = line.strip().lower()
-            if approval and (word in ("v", "view") or (hidden and word in ("y", "yes"))):
-                if word not in ("v", "view"):
-                    self._live.say("Not all of it was shown. This is the whole; answer once more.", "yellow")
+            unseen = hidden and approval and word in ("y", "yes")
+            if unseen:
+                self._live.say("Not all of it was shown. This is the whole; answer once more.", "yellow")
+            if unseen or word in view:
                 self._show_whole(interrupt)
                 hidden = False
                 continue
@@ -74,12 +77,12 @@ class Questions:
             except _Unclear as problem:
                 self._live.say(safe_line(str(problem)), "red")
 
-    def _about(self, interrupt: Interrupt) -> str:
+    def _about(self, interrupt: Interrupt, approval: bool) -> str:
         """What the prompt is about, in its own line: nothing that came before can speak for it."""
         call = self._call(interrupt)
-        if call is None:
-            return ""
-        return f"Tool {cut(call.name, _NAMED)} (call {cut(call.id, _NAMED)}). "
+        if call is not None:
+            return f"Tool {_named(call.name)} (call {_named(call.id)}). "
+        return f"No tool call is shown (interrupt {_named(interrupt.id)}). " if approval else ""
 
     def _call(self, interrupt: Interrupt) -> ToolCallView | None:
         id = interrupt.tool_call_id
@@ -87,12 +90,15 @@ class Questions:
 
     def _show_whole(self, interrupt: Interrupt) -> None:
         """Show what was shortened."""
-        call = self._call(interrupt)
-        message = "" if interrupt.message is UNSET else interrupt.message
-        if message:
-            self._live.block(message)
+        live, call = self._live, self._call(interrupt)
+        if interrupt.message is not UNSET and interrupt.message:
+            live.block(interrupt.message)
         if call is not None:
-            self._live.block(call.arguments or "{}")
+            if _is_long(call.name) or _is_long(call.id):
+                live.say("The names of the tool and of the call are:", "yellow")
+                live.block(call.name)
+                live.block(call.id)
+            live.block(call.arguments or "{}")
 
     def _show(self, interrupt: Interrupt, approval: bool) -> bool:
         """Show a question, the call last; gives whether something of it is hidden."""
@@ -100,10 +106,10 @@ class Questions:
         call = self._call(interrupt)
         message = "" if interrupt.message is UNSET else interrupt.message
         live.say()
-        live.say(f"The agent asks ({cut(interrupt.reason, _NAMED)}):", "yellow")
+        live.say(f"The agent asks ({_named(interrupt.reason)}):", "yellow")
         hidden = bool(message) and self._shortened(message)
         if interrupt.expires_at is not UNSET:
-            live.say(f"It expires {cut(interrupt.expires_at, _NAMED)}.", "dim")
+            live.say(f"It expires {_named(interrupt.expires_at)}.", "dim")
         if interrupt.response_schema is not UNSET and not approval:
             live.say("It takes an answer of this form:", "dim")
             live.block(pretty(interrupt.response_schema))
@@ -115,24 +121,36 @@ class Questions:
 
     def _shortened(self, text: str) -> bool:
         """Show a text from the wire, by its ends where it is long, with runs of blanks told; gives whether it was."""
-        pieces = _pieces(text)
+        pieces = self._pieces(text)
         for piece in pieces:
             if isinstance(piece, str):
                 self._live.block(piece)
             else:
                 self._live.say(f"... {piece[0]:,} {piece[1]} not shown ...", "yellow")
-        return len(pieces) > 1
+        return not all(isinstance(piece, str) for piece in pieces)
+
+    def _pieces(self, text: str) -> list[str | tuple[int, str]]:
+        """A text as what is shown of it, and how much of what is not. Costs what is shown, and a search for blanks."""
+        live, room = self._live, _ROWS * self._live.width
+        if len(text) <= 2 * room or _BLANKS.search(text):
+            pieces = _between_blanks(text)
+            shown = [piece for piece in pieces if isinstance(piece, str)]
+            if len(pieces) <= _PIECES and sum(map(len, shown)) <= 2 * room:
+                rows = sum(len(live.rows(piece)) for piece in shown) + len(pieces) - len(shown)
+                if rows <= 2 * _ROWS:
+                    return pieces
+        head, tail = (live.rows(_BLANKS.sub(" ", end)) for end in (text[:room], text[-room:]))
+        told = (len(text), "characters in all, of which the middle is")
+        return ["\n".join(head[:_ROWS]), told, "\n".join(tail[-_ROWS:])]
 
     def _show_call(self, call: ToolCallView) -> bool:
         live = self._live
-        told = f"Tool {cut(call.name, _NAMED)} ({cut(call.id, _NAMED)}) with exactly these arguments:"
+        told = f"Tool {_named(call.name)} ({_named(call.id)}) with exactly these arguments:"
         live.say(told, "yellow")
         hidden = self._shortened(call.arguments or "{}")
         if not call.valid:
-            live.say(
-                f"They are no whole JSON document: {safe_line(str(call.error or 'the call has not ended'))}", "red"
-            )
-        return hidden
+            live.say(f"They are no whole JSON document: {cut(str(call.error or 'the call has not ended'))}", "red")
+        return hidden or _is_long(call.name) or _is_long(call.id)
 
     def _verdict(self, interrupt: Interrupt, line: str) -> Answer:
         word, _, rest = line.partition(" ")
@@ -174,22 +192,29 @@ class Questions:
         return ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=payload)
 
 
-def _pieces(text: str) -> list[str | tuple[int, str]]:
-    """A text as what is shown of it, and how much of what is not."""
+def _between_blanks(text: str) -> list[str | tuple[int, str]]:
+    """The pieces of a text between long runs of blanks, and the lengths of these."""
     pieces: list[str | tuple[int, str]] = []
     place = 0
     for run in _BLANKS.finditer(text):
         pieces += [text[place : run.start()], (len(run[0]), "blanks")]
         place = run.end()
-    pieces.append(text[place:])
-    pieces = [piece for piece in pieces if piece]
-    whole = sum(len(piece) if isinstance(piece, str) else _ENDS // _LINES for piece in pieces)
-    if whole <= 2 * _ENDS and text.count("\n") <= 2 * _LINES and len(pieces) <= _LINES:
-        return pieces
-    head, tail = text[:_ENDS], text[-_ENDS:]
-    head = "\n".join(_BLANKS.sub(" ", head).split("\n")[:_LINES])
-    tail = "\n".join(_BLANKS.sub(" ", tail).split("\n")[-_LINES:])
-    return [head, (len(text), "characters in all, of which the middle is"), tail]
+        if len(pieces) > 2 * _PIECES:
+            break
+    return [piece for piece in [*pieces, text[place:]] if piece]
+
+
+def _is_long(name: str) -> bool:
+    return len(safe_line(name)) > _FIRST + _LAST or _BLANKS.search(name) is not None
+
+
+def _named(name: str) -> str:
+    """A name or an id, by its ends where it is long; in quotes unless it is a word, so that it says nothing itself."""
+    shown = safe_line(_BLANKS.sub(lambda run: f"[{len(run[0])} blanks]", name[:200]))
+    if _is_long(name):
+        shown = f"{shown[:_FIRST]}...{safe_line(name[-_LAST:])[-_LAST:]}"
+        return f"'{shown}' [{len(name):,} characters]"
+    return shown if _WORD(shown) else f"'{shown}'"
 
 
 class _Unclear(Exception):

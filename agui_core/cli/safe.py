@@ -14,7 +14,7 @@ import msgspec
 
 from agui_core._text import INVISIBLE, escaped, one_line
 
-__all__ = ["inert_json", "pretty", "safe_block", "safe_json", "safe_line", "wrapped"]
+__all__ = ["cells_of", "inert_json", "pretty", "safe_block", "safe_json", "safe_line", "wrapped"]
 
 _BLOCK = re.compile(rf"[\x00-\x08\x0b-\x1f{INVISIBLE}]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
@@ -50,17 +50,22 @@ def pretty(value: Any, width: int = 80) -> str:
     return line if len(line) <= width else safe_json(value)
 
 
-def wrapped(line: str, width: int) -> list[str]:
-    """A line in pieces that a terminal of so many cells does not wrap by itself."""
+def wrapped(line: str, width: int, used: int = 0) -> list[str]:
+    """A line in pieces that a terminal of so many cells does not wrap by itself; `used` are taken in the first row."""
     pieces: list[str] = []
-    start = cells = 0
+    start, cells = 0, used
     for place, character in enumerate(line):
-        size = 8 if character == "\t" else 2 if east_asian_width(character) in "WFA" else 1
-        if cells + size > width and place > start:
+        size = cells_of(character)
+        if cells and cells + size > width:
             pieces.append(line[start:place])
             start, cells = place, 0
         cells += size
     return [*pieces, line[start:]]
+
+
+def cells_of(text: str) -> int:
+    """Cells of a terminal that a text takes, or more."""
+    return sum(8 if character == "\t" else 2 if east_asian_width(character) in "WFA" else 1 for character in text)
 
 
 def _escape_json(match: re.Match[str]) -> str:
