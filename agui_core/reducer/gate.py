@@ -52,7 +52,7 @@ class Gate:
         self._commits: list[Expansion] = []
         self._halves: list[tuple[Open, str, bool]] = []
 
-    def admit(self, event: e.Event, *, revocable: bool = False) -> list[Step]:
+    def admit(self, event: e.Event, revocable: bool = False) -> list[Step]:
         """The steps of one event. Raises `ProtocolError` (strict only) or `LimitExceeded`, changing nothing.
 
         What is `revocable`, or was repaired, can be unsaid by `revoke` until the next event; of others only what was

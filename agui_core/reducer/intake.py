@@ -20,13 +20,14 @@ from agui_core.protocol.base import UNSET
 from agui_core.reducer.gate import Step
 from agui_core.reducer.handlers import HANDLERS
 from agui_core.reducer.partial_json import PartialJson
-from agui_core.reducer.standing import FAMILY, REFUSALS, Middleware, Standing
+from agui_core.reducer.standing import FAMILY, REFUSALS, Middleware, Standing, event_size
 from agui_core.wire import Batch, JSONLinesDecoder, SSEDecoder, check_nesting, cut
 from agui_core.wire.plain import PlainArgs, PlainEvent, PlainReasoning, PlainText
 from agui_core.wire.reading import Bytes
 
 __all__ = ["Intake", "through"]
 
+_encode = msgspec.json.encode
 _decode_event = msgspec.json.Decoder(PlainEvent).decode
 _PLAIN = frozenset[type]((PlainText, PlainArgs, PlainReasoning))
 _OPEN = frozenset(
@@ -214,20 +215,22 @@ class Intake(Standing):
     def _run_events(self, events: list[Any]) -> None:
         """Apply decoded events. The loop that conforming traffic lives in."""
         calls, texts, reasonings = self._hot
+        args, text, reasoning = PlainArgs, PlainText, PlainReasoning
         for event in events:
+            kind = type(event)
             try:
-                if type(event) is PlainArgs:
+                if kind is args:
                     calls[event.tool_call_id].append(event.delta)
                     continue
-                if type(event) is PlainText:
+                if kind is text:
                     texts[event.message_id].append(event.delta)
                     continue
-                if type(event) is PlainReasoning:
+                if kind is reasoning:
                     reasonings[event.message_id].append(event.delta)
                     continue
             except KeyError:
                 pass
-            if type(event) not in _PLAIN or not self._wake(event):
+            if kind not in _PLAIN or not self._wake(event):
                 self._take(event)
                 calls, texts, reasonings = self._hot
 
@@ -270,18 +273,32 @@ class Intake(Standing):
 
     def _take(self, event: Any) -> None:
         """Everything but plain content of a warm item: expand, verify, prepare, apply, observe."""
-        if type(event) in _PLAIN:
-            event = event.full()
         kind: type = type(event)
+        if kind in _PLAIN:
+            event = event.full()
+            kind = type(event)
         risk = _RISKS.get(kind)
         steps: list[Step] = []
         try:
-            if event.raw_event is not event.metadata or kind in _OPEN:
+            if kind in _OPEN or event.raw_event is not event.metadata:
                 check_nesting(event, self._limits.nesting)
             if risk is not None or event.metadata is not UNSET:
-                self._count_other(event, risk)
-            revocable = self._careful or (risk is not None and risk > _NONE and self._may_be_refused(event, risk))
-            steps = self._gate.admit(event, revocable=revocable)
+                # Bounded by the number of characters that text may have. It grows by no more than the events that are
+                # no mere text, so it is measured only when these could be too much, and not again for each event at the
+                # bound. Events alone decide when, and not how their bytes were cut.
+                if self._since > self._allowed:
+                    self._measure_other()
+                self._since += len(_encode(event.metadata)) if risk is None else event_size(event)
+            if risk == _ONE:
+                conversation, limits = self._conversation, self._limits
+                revocable = (
+                    conversation.count >= limits.messages
+                    or conversation.call_count >= self._call_limit
+                    or self._careful
+                )
+            else:
+                revocable = risk == _MANY or (risk == _TAG and event.subagent_run_id is not UNSET) or self._careful
+            steps = self._gate.admit(event, revocable)
             for accepted, _ in steps:
                 prepare, _ = HANDLERS[type(accepted)]
                 if prepare is not None:
@@ -324,13 +341,6 @@ class Intake(Standing):
         if failure is not None:
             self._rewarm()
             raise failure
-
-    def _may_be_refused(self, event: Any, risk: int) -> bool:
-        """Whether a limit may still refuse what was verified already."""
-        if risk == _ONE:
-            conversation = self._conversation
-            return conversation.count >= self._limits.messages or conversation.call_count >= self._call_limit
-        return risk == _MANY or event.subagent_run_id is not UNSET
 
     def _observe(self, event: e.Event) -> None:
         assert self._on_event is not None

@@ -30,7 +30,7 @@ from agui_core.wire import Decoder, JSONLinesDecoder, SSEDecoder, encode
 from agui_core.wire.decode import Policy
 from agui_core.wire.plain import PlainArgs, PlainReasoning, PlainText
 
-__all__ = ["FAMILY", "REFUSALS", "Middleware", "Policy", "Standing", "Status"]
+__all__ = ["FAMILY", "REFUSALS", "Middleware", "Policy", "Standing", "Status", "event_size"]
 
 Status: TypeAlias = Literal[
     "idle", "running", "finished", "interrupted", "cancelled", "failed", "truncated", "rejected"
@@ -64,7 +64,7 @@ FAMILY: dict[type, int] = {
 """Places in `Warm`."""
 
 
-def _size(event: Any) -> int:
+def event_size(event: Any) -> int:
     """Bytes of an event as JSON."""
     try:
         return len(_encode(event))
@@ -233,15 +233,6 @@ class Standing:
         # With middleware nothing may take the fast way in.
         self._room = -1 if self._middleware else granted - size
 
-    def _count_other(self, event: Any, risk: int | None) -> None:
-        """Bound what is held besides text by the same number of characters. It grows by no more than the events that
-        are no mere text, so it is measured only when these could be too much, and not again for each event at the
-        bound. Events alone decide when, and not how their bytes were cut.
-        """
-        if self._since > self._allowed:
-            self._measure_other()
-        self._since += len(_encode(event.metadata)) if risk is None else _size(event)
-
     def _allow(self) -> None:
         """Say how much may come before what is held is measured again."""
         limit = self._limits.characters
@@ -303,13 +294,14 @@ class Standing:
         """
         self._speaks = False
         if self._conversation.spoken != self._spoken:
-            self._said_something(starting)
+            self._said_something()
+            if starting is not None and starting == next(reversed(self._gate.sequence.started_calls), None):
+                self._quiet_from -= 1
 
-    def _said_something(self, starting: str | None = None) -> None:
+    def _said_something(self) -> None:
         """No call so far is what the run ends with."""
         self._spoken = self._conversation.spoken
-        started = self._gate.sequence.started_calls
-        self._quiet_from = len(started) - (starting is not None and starting == next(reversed(started), None))
+        self._quiet_from = len(self._gate.sequence.started_calls)
 
     def _begin(self, event: e.RunStartedEvent) -> None:
         self._status = "running"

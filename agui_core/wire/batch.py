@@ -1,13 +1,13 @@
 """Many JSON texts as one: what the readers hand to the decoder so that a whole read is decoded in one call.
 
-A `Batch` joins its payloads with two nulls between each two, and is decoded as one run of values, which must be an
-object, two nulls, an object and so on. A payload that is not one whole object sends the batch to be decoded payload by
-payload, where it is refused.
+A `Batch` joins its payloads, and is decoded as one run of values, which must be as many as there are payloads. A
+payload that is not one whole object sends the batch to be decoded payload by payload, where it is refused.
 
-Why that is exact. No value runs on from one payload into another: in a string a tab cannot stand, and two nulls with no
-comma between them can stand in no array or object. So every payload is any number of whole values. It is one at least,
-as without one there are four nulls in a row, and of three in a row one is where an object has to be; and as many values
-as there are payloads mean that each is just one.
+Why that is exact, with either separator. No value runs on from one payload into another: a tab cannot stand in a
+string, and neither two objects nor two nulls can stand in an array or object with no comma between them. So every
+payload is any number of whole values, and one at least: with `OBJECTS` it begins with an object; with `NULLS` there
+would be four nulls in a row, and of three in a row one is where an object has to be. As many values as there are
+payloads mean that each is just one.
 """
 
 from __future__ import annotations
@@ -17,20 +17,26 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["SEPARATOR", "Batch", "decode_joined", "join"]
+__all__ = ["NULLS", "OBJECTS", "Batch", "decode_joined", "join"]
 
-SEPARATOR = b"\tnull\tnull\t"
-"""What stands between two payloads of a batch. Longer than a line end, so that replacing those counts them."""
+NULLS = b"\tnull\tnull\t"
+"""Put between two payloads. Longer than a line end, so that replacing those counts them."""
+OBJECTS = b"}\t{"
+"""Put between two payloads that lost the braces where they meet. Free to decode, but the braces have to be found."""
 _STEP = 3
+"""With nulls, one value in so many is that of a payload."""
 
 
 class Batch:
     """`count` payloads as one text, and the way back to the single payloads when the text does not decode."""
 
-    __slots__ = ("_payloads", "_source", "_split", "count", "text")
+    __slots__ = ("_payloads", "_source", "_split", "count", "separator", "text")
 
-    def __init__(self, text: bytes, count: int, source: bytes, split: Callable[[bytes], list[bytes]]) -> None:
+    def __init__(
+        self, text: bytes, count: int, source: bytes, split: Callable[[bytes], list[bytes]], separator: bytes = NULLS
+    ) -> None:
         self.text = text
+        self.separator = separator
         self.count = count
         self._source = source
         self._split = split
@@ -45,7 +51,7 @@ class Batch:
 
 def join(payloads: list[bytes]) -> Batch:
     """A batch of payloads that are already apart."""
-    return Batch(SEPARATOR.join(payloads), len(payloads), b"", lambda _: payloads)
+    return Batch(NULLS.join(payloads), len(payloads), b"", lambda _: payloads)
 
 
 def decode_joined(decoder: msgspec.json.Decoder[Any], batch: Batch) -> list[Any] | None:
@@ -57,6 +63,8 @@ def decode_joined(decoder: msgspec.json.Decoder[Any], batch: Batch) -> list[Any]
         values: list[Any] = decoder.decode_lines(batch.text)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
+    if batch.separator is OBJECTS:
+        return values if len(values) == batch.count else None
     if len(values) != _STEP * batch.count - (_STEP - 1):
         return None
     values = values[::_STEP]

@@ -5,7 +5,7 @@ A read costs one search for its last line end and one replacement of its line en
 
 from __future__ import annotations
 
-from agui_core.wire.batch import SEPARATOR, Batch, join
+from agui_core.wire.batch import NULLS, Batch, join
 from agui_core.wire.reading import RecordReader
 
 __all__ = ["JSONLinesDecoder"]
@@ -52,6 +52,6 @@ class JSONLinesDecoder(RecordReader):
             region = b"\n".join(lines)
         if not region:
             return None
-        joined = region.replace(b"\n", SEPARATOR)
-        count = (len(joined) - len(region)) // (len(SEPARATOR) - 1) + 1
+        joined = region.replace(b"\n", NULLS)
+        count = (len(joined) - len(region)) // (len(NULLS) - 1) + 1
         return Batch(joined, count, region, _payloads)

@@ -12,19 +12,21 @@ import msgspec
 
 from agui_core.limits import Limits
 from agui_core.protocol.events import Event
-from agui_core.wire.batch import SEPARATOR, Batch, join
+from agui_core.wire.batch import OBJECTS, Batch, join
 from agui_core.wire.encode import encode
 from agui_core.wire.reading import Held, RecordReader
 
 __all__ = ["SSEDecoder", "encode_sse", "sse_block"]
 
 _FIELD = b"data: "
+_HEADS = (b"data: {", b"data:{")
+"""How a block of nothing but an object begins."""
 _LF, _CR = b"\n\r"  # as integers, which are looked for several times as fast as bytes
 
 
 _LINE_ENDS = ((b"\r", b" "), (b"\n", b" "))
 """Between the values of a JSON text they are white space; inside its strings they cannot stand."""
-_SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
+_OBJECTSS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
 """Characters that some readers take for line ends. They stand inside strings only, where an escape means the same."""
 
 
@@ -42,7 +44,7 @@ def sse_block(text: bytes) -> bytes:
         if found in text:
             text = text.replace(found, instead)
     if not text.isascii():
-        for found, instead in _SEPARATORS:
+        for found, instead in _OBJECTSS:
             text = text.replace(found, instead)
     return b"data: %b\n\n" % text
 
@@ -135,12 +137,12 @@ class SSEDecoder(RecordReader):
             blocks = [block.strip(b"\n") for block in region.split(b"\n\n")]
             if not self._fits(blocks, framing=1):
                 region = b"\n\n".join(blocks)
-        if region.startswith(b"data:"):
-            # A space before the JSON text does no harm, and the shorter separator is found faster.
-            pieces = region[5:].split(b"\n\ndata:")
-            text = SEPARATOR.join(pieces)
-            if _LF not in text:
-                return Batch(text, len(pieces), region, _payloads)
+        for head in _HEADS:
+            if region.startswith(head):
+                pieces = region[len(head) - 1 :].split(b"}\n\n" + head)
+                text = OBJECTS.join(pieces)
+                if _LF not in text:
+                    return Batch(text, len(pieces), region, _payloads, OBJECTS)
         self._skipped = self._skipped or _looks_like_json(region)
         payloads = _payloads(region)
         return join(payloads) if payloads else None

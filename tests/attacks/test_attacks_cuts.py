@@ -162,6 +162,9 @@ CHEATS = [
     [b'{"type":"RAW","event":1} null null {"type":"RAW","event":2}', b'{"type":"RAW","event":[1,', b",2]}"],
     [b'{"type":"RAW","event":[', b"]}", b'{"type":"RAW","event":1}null null{"type":"RAW","event":2}'],
     [b'{"type":"RAW","event":1}{"type":"RAW","event":2}', b'{"type":"RAW","event":', b"}"],
+    [b'{"type":"RAW","event":1}{"type":"RAW","event":2}', b'{"type":"RAW","event":[{"a":1},', b'{"b":2}]}'],
+    [b'{"type":"RAW","event":1}{"type":"RAW","event":2}', b'{"type":"RAW","event":"}', b'{"}'],
+    [b'{"type":"RAW","event":{"a":{}', b'{"b":{}}}', b'{"type":"RAW","event":1} {"type":"RAW","event":2}'],
 ]
 
 
