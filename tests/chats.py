@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+from harness import PATIENCE
 
 import agui_core as agui
 
@@ -109,7 +110,7 @@ def tool_contents(run_input: agui.RunAgentInput) -> dict[str, Any]:
 
 async def settle(reached: Callable[[], object]) -> None:
     """Wait until something is so."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         while not reached():
             await anyio.lowlevel.checkpoint()
 

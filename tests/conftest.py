@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from harness import reference_root, shared_root
+from hypothesis import HealthCheck, settings
+
+from agui_core.tools.slots import abandoned_threads
+
+# How long an example takes is no matter of the tests.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 SHARED = shared_root()
 _NEEDS_SHARED = [
@@ -33,3 +43,16 @@ def shared() -> Path:
     """The folder of the public corpora."""
     assert SHARED is not None
     return SHARED
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What hanging threads wait for. It is set at the end, and then no abandoned thread of the test is left: other
+    tests count them.
+    """
+    before = abandoned_threads()
+    event = threading.Event()
+    yield event
+    event.set()
+    while abandoned_threads() > before:
+        time.sleep(0.001)

@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 
 import agui_core as agui
 
-__all__ = ["Fold", "canonical", "fold", "fold_bytes", "reference_root", "shared_root", "warnings_in"]
+__all__ = ["PATIENCE", "Fold", "canonical", "fold", "fold_bytes", "reference_root", "shared_root", "warnings_in"]
 
 Json = Any
 Wire = dict[str, Any]
+
+PATIENCE = 60.0
+"""Seconds after which what a test waits for will never come. Only a failure takes as long, on the busiest machine."""
 
 PROJECT = Path(__file__).resolve().parent.parent
 

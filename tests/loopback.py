@@ -1,15 +1,22 @@
-"""A server on 127.0.0.1 that answers with exactly the bytes that a test writes."""
+"""A server, on 127.0.0.1 or in memory, that answers with exactly the bytes that a test writes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
-from anyio.abc import SocketAttribute, SocketStream, TaskGroup
+import anyio.lowlevel
+import pytest
+from anyio.abc import SocketAttribute, TaskGroup
+from anyio.streams.stapled import StapledObjectStream
 
-__all__ = ["HEAD", "Request", "Server", "chunk", "loopback"]
+httpx2 = pytest.importorskip("httpx2")
+httpcore2 = pytest.importorskip("httpcore2")
+
+__all__ = ["HEAD", "Request", "Server", "beside", "chunk", "loopback"]
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 """The head of an event stream; `chunk` frames its pieces, `chunk(b"")` ends it."""
@@ -29,7 +36,7 @@ class Request:
         self.body = body
 
 
-Handler = Callable[[Request, SocketStream], Awaitable[None]]
+Handler = Callable[[Request, Any], Awaitable[None]]
 
 
 class Server:
@@ -40,7 +47,7 @@ class Server:
         self.open = 0
         """Connections that nobody has closed."""
 
-    async def connected(self, stream: SocketStream) -> None:
+    async def connected(self, stream: Any) -> None:
         self.open += 1
         try:
             async with stream, anyio.create_task_group() as tasks:
@@ -53,13 +60,13 @@ class Server:
         finally:
             self.open -= 1
 
-    async def _watch(self, stream: SocketStream, tasks: TaskGroup) -> None:
+    async def _watch(self, stream: Any, tasks: TaskGroup) -> None:
         """Stop the handler when the client has gone."""
         with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
             await stream.receive()
         tasks.cancel_scope.cancel()
 
-    async def _read(self, stream: SocketStream) -> Request:
+    async def _read(self, stream: Any) -> Request:
         data = b""
         while b"\r\n\r\n" not in data:
             data += await stream.receive()
@@ -80,4 +87,72 @@ async def loopback(handler: Handler) -> AsyncIterator[Server]:
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, server.connected)
         yield server
+        tasks.cancel_scope.cancel()
+
+
+Pipe = StapledObjectStream[bytes]
+
+
+class Wire(httpcore2.AsyncNetworkStream):  # type: ignore[misc]
+    """What httpcore2 takes for a connection: one end of a pair of memory streams."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._rest = b""
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if not self._rest:
+            try:
+                with anyio.fail_after(timeout):
+                    self._rest = await self._pipe.receive()
+            except TimeoutError as error:
+                raise httpcore2.ReadTimeout from error
+            except anyio.EndOfStream:
+                return b""
+        data, self._rest = self._rest[:max_bytes], self._rest[max_bytes:]
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        if buffer:
+            await self._pipe.send(bytes(buffer))
+
+    async def aclose(self) -> None:
+        await self._pipe.aclose()
+
+    def get_extra_info(self, info: str) -> Any:
+        return None
+
+
+class Wires(httpcore2.AsyncNetworkBackend):  # type: ignore[misc]
+    """Connects all that httpcore2 connects to one server, in memory."""
+
+    def __init__(self, server: Server, tasks: TaskGroup) -> None:
+        self._server = server
+        self._tasks = tasks
+
+    async def connect_tcp(self, *args: Any, **options: Any) -> Wire:
+        await anyio.lowlevel.checkpoint()
+        (send, received), (answer, receive) = (anyio.create_memory_object_stream[bytes](math.inf) for _ in range(2))
+        self._tasks.start_soon(self._server.connected, StapledObjectStream(answer, received))
+        return Wire(StapledObjectStream(send, receive))
+
+
+@asynccontextmanager
+async def beside(handler: Handler) -> AsyncIterator[Server]:
+    """Like `loopback`, for `virtual_time`: what is sent is there at once, and no socket takes its time to deliver it.
+    Every client of httpx2 that is made in the block is connected to the server.
+    """
+    server = Server(handler)
+    server.url = "http://127.0.0.1/agent"
+    async with anyio.create_task_group() as tasks:
+
+        class Client(httpx2.AsyncClient):  # type: ignore[misc]
+            def __init__(self, **options: Any) -> None:
+                transport = httpx2.AsyncHTTPTransport()
+                transport._pool = httpcore2.AsyncConnectionPool(network_backend=Wires(server, tasks))
+                super().__init__(**options, transport=transport)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(httpx2, "AsyncClient", Client)
+            yield server
         tasks.cancel_scope.cancel()

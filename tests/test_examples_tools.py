@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import anyio
 import pytest
+from harness import PATIENCE
 
 import agui_core as agui
 from agui_core.protocol.content import DataSource, ImagePart, TextPart
@@ -113,7 +114,7 @@ async def test_data_is_fetched_in_parallel_and_told_in_order() -> None:
     going: list[int] = []
     all_going = anyio.Event()
 
-    @toolset.tool(timeout=5)
+    @toolset.tool(timeout=PATIENCE)
     async def fetch_orders(customer: int) -> dict[str, int]:
         """Fetch the orders of a customer."""
         going.append(customer)

@@ -1,7 +1,10 @@
-"""Time that passes only when nothing else can happen, so that no test about time depends on the machine.
+"""Time of a test's own, so that no test about time depends on the machine. On asyncio and on trio.
 
-`virtual_time` marks a test that runs in it, on asyncio and on trio. Not for what waits for threads or processes: a wait
-for them looks like nothing to do.
+`virtual_time` marks a test whose time passes only when nothing else can happen. Not for what waits for threads,
+processes or sockets: a wait for them looks like nothing to do. For HTTP there is `loopback.beside`.
+
+`still_time` marks a test whose time stands still, except in `let_pass`. It is for timeouts of threads: none fires
+before the test has seen that the threads have begun.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ import selectors
 from typing import Any
 
 import pytest
+import trio
 from trio.testing import MockClock
 
-__all__ = ["virtual_time"]
+__all__ = ["VirtualLoop", "let_pass", "still_time", "virtual_time"]
 
 
 _TICK = 1e-6
@@ -32,15 +36,45 @@ class _Selector(selectors.DefaultSelector):
         return ready
 
 
+class _StillSelector(selectors.DefaultSelector):
+    """Waits for what really happens, however early a timer is due."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        return super().select(timeout if timeout == 0 else None)
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop of asyncio whose time is virtual."""
 
+    _kind: type[_Selector | _StillSelector] = _Selector
+
     def __init__(self) -> None:
-        self._virtual = _Selector()
-        super().__init__(self._virtual)
+        self.virtual = self._kind()
+        super().__init__(self.virtual)
 
     def time(self) -> float:
-        return self._virtual.now
+        return self.virtual.now
+
+
+class StillLoop(VirtualLoop):
+    """An event loop of asyncio whose time stands still."""
+
+    _kind = _StillSelector
+
+
+def let_pass(seconds: float) -> None:
+    """In a test of `still_time`, in its event loop: now it is later."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        clock = trio.lowlevel.current_clock()
+        assert isinstance(clock, MockClock)
+        clock.jump(seconds)
+    else:
+        assert isinstance(loop, StillLoop)
+        loop.virtual.now += seconds
 
 
 virtual_time = pytest.mark.parametrize(
@@ -48,5 +82,13 @@ virtual_time = pytest.mark.parametrize(
     [
         pytest.param(("asyncio", {"loop_factory": VirtualLoop}), id="asyncio"),
         pytest.param(("trio", {"clock": MockClock(autojump_threshold=0)}), id="trio"),
+    ],
+)
+
+still_time = pytest.mark.parametrize(
+    "anyio_backend",
+    [
+        pytest.param(("asyncio", {"loop_factory": StillLoop}), id="asyncio"),
+        pytest.param(("trio", {"clock": MockClock()}), id="trio"),
     ],
 )

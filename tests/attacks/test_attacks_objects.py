@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from call_streams import answers, call, one, run, thread
+from harness import PATIENCE
 
 import agui_core as agui
 from agui_core.errors import AGUIError
@@ -209,7 +210,7 @@ def _fail(_: int) -> None:
 def test_an_error_comes_back_from_a_worker() -> None:
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool, pytest.raises(agui.ProtocolError, match=r"RUN-1") as raised:
-        pool.map_async(_fail, [1]).get(timeout=60)
+        pool.map_async(_fail, [1]).get(timeout=PATIENCE)
     assert raised.value.index == 0
 
 

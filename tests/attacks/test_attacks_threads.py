@@ -3,81 +3,99 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import anyio
 import pytest
 from call_streams import answer_of, answers, call, kinds, one, run, thread
-from virtual import virtual_time
+from harness import PATIENCE
+from virtual import let_pass, still_time, virtual_time
 
 import agui_core as agui
 from agui_core.tools.slots import abandoned_threads
 
 pytestmark = pytest.mark.anyio
+TIMEOUT = 0.01
 
 
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """What hanging tools wait for; afterwards no thread of this test is left."""
-    before = abandoned_threads()
-    event = threading.Event()
-    yield event
-    event.set()
-    while abandoned_threads() > before:
-        event.wait(0.001)
+class Hanging:
+    """Tools, one of which hangs until the gate is opened."""
 
+    def __init__(self, gate: threading.Event) -> None:
+        self.entered = threading.Semaphore(0)
+        self.gate = gate
+        self.tools = agui.Toolset()
+        self.tools.tool(name="hang", timeout=TIMEOUT)(self.hang)
+        self.tools.tool(name="quick")(lambda: "quick")
+        self.tools.tool(self.flow)
 
-def hanging(gate: threading.Event) -> agui.Toolset:
-    tools = agui.Toolset()
-    tools.tool(name="hang", timeout=0.01)(lambda: gate.wait(60) and None)
-    tools.tool(name="quick")(lambda: "quick")
+    def hang(self) -> None:
+        self.entered.release()
+        self.gate.wait(2 * PATIENCE)
 
-    @tools.tool
-    async def flow() -> str:
+    async def flow(self) -> str:
         return "flowed"
 
-    return tools
+    async def answer(self, calls: agui.Calls, *hanging: int) -> tuple[str, ...]:
+        """Answer, where first so many calls hang together, then so many, and so on; then each time it gets too late."""
+        answered: list[tuple[str, ...]] = []
+
+        async def answer() -> None:
+            answered.append(await calls.answer())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answer)
+            for together in hanging:
+                for _ in range(together):
+                    if not await anyio.to_thread.run_sync(self.entered.acquire, True, PATIENCE):
+                        self.gate.set()
+                        pytest.fail("a slot was not free again")
+                let_pass(TIMEOUT)
+        return answered[0]
 
 
+@still_time
 async def test_threads_that_hang_hold_up_nobody_else(gate: threading.Event) -> None:
-    tools = hanging(gate)
+    world, before = Hanging(gate), abandoned_threads()
     wanted = [call(f"h{n}", "hang") for n in range(6)]
-    calls = thread(tools, run("r", *wanted, call("q", "quick"), call("f", "flow")), limit=2, threads=100)
-    assert len(await calls.answer()) == 8
-    assert {id: kind for id, kind in kinds(calls).items() if kind != "timeout"} == {"q": "ok", "f": "ok"}
-    others = thread(tools, run("r", call("q", "quick")), limit=1, threads=100)
+    calls = thread(world.tools, run("r", *wanted, call("q", "quick"), call("f", "flow")), limit=2, threads=100)
+    assert len(await world.answer(calls, 2, 2, 2)) == 8
+    assert abandoned_threads() == before + 6
+    assert kinds(calls) == {**{f"h{n}": "timeout" for n in range(6)}, "q": "ok", "f": "ok"}
+    others = thread(world.tools, run("r", call("q", "quick")), limit=1, threads=100)
     await others.answer()
     assert kinds(others) == {"q": "ok"}, "another object has slots of its own"
 
 
+@still_time
 async def test_where_too_many_never_came_back_sync_tools_are_answered_at_once(gate: threading.Event) -> None:
-    tools, before = hanging(gate), abandoned_threads()
-    calls = thread(tools, run("r", *(call(f"h{n}", "hang") for n in range(3))), limit=3)
-    await calls.answer()
+    world, before = Hanging(gate), abandoned_threads()
+    calls = thread(world.tools, run("r", *(call(f"h{n}", "hang") for n in range(3))), limit=3)
+    await world.answer(calls, 3)
     left = abandoned_threads()
     assert left == before + 3
-    other = thread(tools, run("r", call("q", "quick"), call("f", "flow")), threads=left)
+    other = thread(world.tools, run("r", call("q", "quick"), call("f", "flow")), threads=left)
     await other.answer()
     said = answers(other)["q"].content
     assert said == f"Not run: {left} earlier calls never came back; try again later."
     assert kinds(other) == {"q": "cancelled", "f": "ok"}
-    roomy = thread(tools, run("r", call("q", "quick")), threads=left + 1)
+    roomy = thread(world.tools, run("r", call("q", "quick")), threads=left + 1)
     await roomy.answer()
     assert kinds(roomy) == {"q": "ok"}
 
 
+@still_time
 async def test_a_loop_counts_the_same_threads_and_has_slots_for_each_run(gate: threading.Event) -> None:
-    tools = hanging(gate)
-    thread_calls = thread(tools, run("r", call("h", "hang")))
-    await thread_calls.answer()
+    world, before = Hanging(gate), abandoned_threads()
+    await world.answer(thread(world.tools, run("r", call("h", "hang"))), 1)
+    assert abandoned_threads() == before + 1
 
     async def decide(messages: Any, tools: Any) -> Any:
         return "done" if messages[-1].role == "tool" else {"name": "quick", "arguments": {}}
 
     said = {}
     for threads in (abandoned_threads(), 1_000):
-        loop = agui.ToolLoop(decide, tools, limit=1, threads=threads)
+        loop = agui.ToolLoop(decide, world.tools, limit=1, threads=threads)
         run_input = agui.RunAgentInput(
             thread_id="t", run_id="r", messages=(agui.messages.UserMessage(id="u", content="go"),)
         )

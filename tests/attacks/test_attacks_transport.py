@@ -108,16 +108,16 @@ async def test_errors_hold_neither_credentials_nor_query(status: int) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("drip", [b"HTTP/1.1 100 Continue\r\n\r\n", b"X"])
 async def test_a_head_that_never_ends_is_given_up(drip: bytes) -> None:
-    from loopback import loopback
+    from loopback import beside
 
     async def serve(request: Any, stream: Any) -> None:
         if drip == b"X":
             await stream.send(b"HTTP/1.1 200 OK\r\nX-Slow: ")
         while True:
             await stream.send(drip)
-            await anyio.sleep(0.01)
+            await anyio.sleep(0.007)  # never in the moment of the timeout
 
-    async with loopback(serve) as server:
+    async with beside(serve) as server:
         agent = agui.HttpAgent(server.url, idle_timeout=0.2, connect_timeout=0.1)
         with pytest.raises(agui.TransportError, match=r"no whole head of an answer in 0.3 s"):
             async with agent.run(INPUT):

@@ -64,7 +64,7 @@ def endpoint(answer: Callable[[Wire], list[Wire]]) -> Iterator[Endpoint]:
             for event in events:
                 if event is HANG:
                     served.hanging.set()
-                    served.closing.wait(10)
+                    served.closing.wait()
                     return
                 event = {**event, **ids} if event["type"] == "RUN_FINISHED" else event
                 self.wfile.write(b"data: " + json.dumps(event).encode() + b"\n\n")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from endpoint import HANG, call, endpoint, say
+from harness import PATIENCE
 
 import agui_core
 
@@ -360,7 +361,7 @@ def test_ctrl_c_stops_the_run_and_a_second_one_leaves(process: Callable[..., sub
             seen += chat.stdout.read1()  # type: ignore[attr-defined]
         assert chat.poll() is None
         chat.send_signal(signal.SIGINT)
-        status = chat.wait(timeout=10)
+        status = chat.wait(timeout=PATIENCE)
         out, err = chat.communicate()
     assert (status, out, err) == (130, b"", b"")
     assert b"truncated" not in seen
@@ -390,5 +391,5 @@ def test_on_a_terminal() -> None:
             os.write(ours, b"n\n")
             wait_for(b'"approved": false')
             os.write(ours, b"\x04")  # Ctrl-D
-            assert chat.wait(timeout=10) == 0
+            assert chat.wait(timeout=PATIENCE) == 0
         os.close(ours)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from endpoint import call, endpoint, say
+from harness import PATIENCE
 
 import agui_core
 from agui_core.cli.safe import wrapped
@@ -161,7 +162,7 @@ def test_rows_of_a_text_keep_their_indent_on_a_terminal(pieces: int) -> None:
                     while awaited not in seen:
                         seen += os.read(ours, 4096)
                     os.write(ours, typed)
-                chat.wait(timeout=20)
+                chat.wait(timeout=PATIENCE)
             finally:
                 chat.kill()
                 os.close(ours)

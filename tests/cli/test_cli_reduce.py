@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import PATIENCE
 
 import agui_core
 
@@ -344,7 +345,7 @@ def test_a_broken_pipe_is_quiet(process: Run, sse: Write) -> None:
     child.stdout.readline()
     child.stdout.close()
     assert child.stderr.read() == b""
-    assert child.wait(30) == 141
+    assert child.wait(PATIENCE) == 141
     child.stdin.close()
     child.stderr.close()
 

@@ -157,7 +157,9 @@ def test_lines_are_those_of_the_file(agui: Run) -> None:
     ]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None
+)
 @given(
     st.lists(st.sampled_from(["\n", "\r", "\r\n", "data", "data: 1", "data:", ": c", "id", "{}", "d", "x"])), st.data()
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from harness import PATIENCE
 
 from agui_core.cli.assistant import calculate_expression, toolset
 from agui_core.cli.demo import tool_use_assistant
@@ -105,7 +106,7 @@ def test_every_event_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_in_a_process_of_its_own(process: Callable[..., subprocess.Popen[bytes]]) -> None:
     demo = process("demo")
-    out, errors = demo.communicate(timeout=30)
+    out, errors = demo.communicate(timeout=PATIENCE)
     assert (demo.returncode, errors) == (0, b"")
     assert out.decode().splitlines()[-1] == ANSWER
 

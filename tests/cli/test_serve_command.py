@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
+from harness import PATIENCE
 
 import agui_core
 from agui_core.cli.replay import Endpoint, Recording
@@ -325,7 +326,7 @@ def test_it_is_an_endpoint_until_ctrl_c(process: Process) -> None:
         assert (reducer.messages, reducer.state) == (recorded.messages, recorded.state)
         assert (reducer.run.thread_id, reducer.run.run_id) == ("t", "r")
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=20)
+        out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, err) == (0, b"")
     assert b"thread t, run r: all, 48 events" in out
 
@@ -342,11 +343,11 @@ def test_the_sample_ends_well_in_a_chat(process: Process, agui: Run) -> None:
 def test_ctrl_c_ends_it_in_the_middle_of_a_run(process: Process, sse: Write) -> None:
     with (
         served(process, sse(stamped(0, 30_000))) as (url, running),
-        httpx2.stream("POST", url, json=asking()) as response,
+        httpx2.stream("POST", url, json=asking(), timeout=PATIENCE) as response,
     ):
         assert next(response.iter_bytes())
         running.send_signal(signal.SIGINT)
-        assert (running.wait(timeout=20), running.communicate()[1]) == (0, b"")
+        assert (running.wait(timeout=PATIENCE), running.communicate()[1]) == (0, b"")
 
 
 def test_what_cannot_be_served(agui: Run, sse: Write, tmp_path: Path) -> None:

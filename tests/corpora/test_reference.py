@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from harness import Fold, canonical, fold, reference_root, warnings_in
+from harness import PATIENCE, Fold, canonical, fold, reference_root, warnings_in
 from hypothesis import HealthCheck, Phase, given, settings
 from strategies import Case, mutated_streams, streams
 
@@ -155,7 +155,7 @@ class Reference:
         assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import uvicorn
+from harness import PATIENCE
 
 import agui_core as agui
 
@@ -70,14 +71,16 @@ def pieces(text: str, length: int = 5) -> list[str]:
 def hosted(app: Any) -> Iterator[str]:
     """The address of an ASGI application, which uvicorn serves in a thread for the time of the block."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", lifespan="off"))
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_level="error", ws="none", lifespan="off", timeout_keep_alive=60)
+        )
         thread = threading.Thread(target=_quietly, args=(server, listener))
         thread.start()
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/agent"
         finally:
             server.should_exit = True
-            thread.join(timeout=10)
+            thread.join(timeout=PATIENCE)
             assert not thread.is_alive()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
-from harness import canonical, reference_root
+from harness import PATIENCE, canonical, reference_root
 from own_agent import agent
 from talking import CALLS, SAID, Talk, hosted
 
@@ -43,7 +43,7 @@ class Node:
         return json.loads(self._process.stdout.readline())
 
     def close(self) -> None:
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=PATIENCE)
 
 
 class Official:
@@ -201,4 +201,4 @@ def test_aborting_cancels_the_handler(official: Begin) -> None:
 
     with official(stalling) as client:
         client.turn(abortAfter=1)
-        assert cancelled.wait(10)
+        assert cancelled.wait(PATIENCE)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
+from harness import PATIENCE
 
 import agui_core as agui
 
@@ -87,7 +88,7 @@ async def exchange(
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     made = Exchange(method, {"Content-Type": "application/json"} if headers is None else headers, [content])
     prepare(made)
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         await app(made.scope, made.receive, made.send)
     made.returned = True
     return made

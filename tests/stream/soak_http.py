@@ -20,6 +20,7 @@ from typing import Any
 import anyio
 import pytest
 import trio
+from harness import PATIENCE
 from loopback import HEAD, chunk, loopback
 from watched import FINISHED, STARTED, content, end, sse, start
 
@@ -205,7 +206,7 @@ async def soak() -> dict[str, int]:
         # One whose request was cancelled before it was sent is kept by the pool, new, until the client is closed.
         assert [kept for kept in transport.inner._pool.connections if "NEW" not in kept.info()] == []
         await client.aclose()
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             while server.open:
                 await anyio.sleep(0.001)
     return statuses

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from harness import PATIENCE
 from watched import Watched, text_of, text_run
 
 import agui_core as agui
@@ -23,7 +24,7 @@ INPUT = {"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user",
 @asynccontextmanager
 async def running(app: Any) -> AsyncIterator[str]:
     """The address of an application, served on the loopback for the time of the block."""
-    config = uvicorn.Config(app, port=0, log_level="error", ws="none")
+    config = uvicorn.Config(app, port=0, log_level="error", ws="none", timeout_keep_alive=60)
     server = uvicorn.Server(config)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server._serve)
@@ -78,7 +79,7 @@ async def test_leaving_cancels_the_handler() -> None:
     async with running(serve(lambda run_input: source)) as url:
         async with HttpAgent(url).run(INPUT) as run:
             await anext(run.updates(0))
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             while not source.closed:
                 await anyio.sleep(0.005)
 

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyn
 @asynccontextmanager
 async def running(app: Any) -> AsyncIterator[str]:
     """The address of an application, served on the loopback for the time of the block."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none", timeout_keep_alive=60))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server._serve)
         while not server.started:

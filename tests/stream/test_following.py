@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from harness import PATIENCE
 from virtual import virtual_time
 from watched import FINISHED, STARTED, Watched, content, end, lines, sse, start, text_of, text_run
 
@@ -316,7 +317,7 @@ async def test_an_exception_after_the_end_leaves_the_run_finished(interval: floa
 async def test_a_refusal_is_raised_after_an_update_that_shows_it(bad: Any, interval: float) -> None:
     source = Watched([*text_run("a")[:3], bad], stall=True)
     seen: Seen = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         async with follow(source) as run:
             with pytest.raises(agui.ProtocolError) as caught:
                 await collect(run, interval, seen)

@@ -415,6 +415,7 @@ async def test_no_pings_while_events_flow() -> None:
     assert b"ping" not in made.body
 
 
+@virtual_time
 async def test_a_client_that_is_gone_when_it_is_pinged() -> None:
     source = Watched([STARTED], stall=True)
 

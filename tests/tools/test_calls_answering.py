@@ -11,6 +11,7 @@ import anyio.lowlevel
 import msgspec
 import pytest
 from call_streams import answer_of, answers, call, feed, finished, kinds, one, run, started, thread
+from harness import PATIENCE
 
 from agui_core.errors import AGUIError, ApprovalError
 from agui_core.protocol.content import ImagePart, TextPart, UrlSource
@@ -115,10 +116,10 @@ FAILURES: list[BaseException] = [
 async def test_a_failure_is_an_answer_and_keeps_its_details_to_itself(raising: Any, error: BaseException) -> None:
     tools = Toolset()
     if raising is _raise:
-        tools.tool(name="tool", timeout=5)(lambda: _raise(error))
+        tools.tool(name="tool", timeout=PATIENCE)(lambda: _raise(error))
     else:
 
-        @tools.tool(name="tool", timeout=5)
+        @tools.tool(name="tool", timeout=PATIENCE)
         async def tool() -> Any:
             await raising(error)
 
@@ -266,7 +267,7 @@ async def test_a_sync_function_that_gives_an_awaitable_is_awaited() -> None:
         await anyio.lowlevel.checkpoint()
         return "awaited"
 
-    assert (await answer_of(one(lambda: inner(), timeout=5))).content == "awaited"
+    assert (await answer_of(one(lambda: inner(), timeout=PATIENCE))).content == "awaited"
 
 
 async def test_sync_tools_run_in_threads_of_their_own() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 from call_streams import answers, call, kinds, run, thread
+from harness import PATIENCE
 
 from agui_core.tools import ApprovalRequest, Calls, ToolError, Toolset, Verdict
 from agui_core.tools.slots import abandoned_threads
@@ -33,13 +33,6 @@ EXPECTED = {
     "ruled_out": "denied",
 }
 WEIGHTS = dict.fromkeys(EXPECTED, 20) | {"slow": 2, "stuck": 1, "quick": 60}
-
-
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 class World:
@@ -83,7 +76,7 @@ class World:
         raise TimeoutError("mine")
 
     def stuck(self, id: str) -> None:
-        self.gate.wait(20)
+        self.gate.wait(PATIENCE)
 
     async def slow(self, id: str) -> None:
         self.note(id)
@@ -139,7 +132,8 @@ async def test_a_thousand_parallel_calls(gate: threading.Event, seed: int) -> No
     check_world(calls, world, plot)
     left_behind = sum("in the background" in str(answer.content) for answer in answers(calls).values())
     assert abandoned_threads() == before + left_behind
-    assert threading.active_count() <= threads + 64 + left_behind
+    # One that is given up before it began is not left behind, but has had its thread all the same.
+    assert threading.active_count() <= threads + 64 + sum(name == "stuck" for _, name in plot)
     gate.set()
     while abandoned_threads() > before:
         await anyio.sleep(0.001)

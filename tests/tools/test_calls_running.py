@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 from call_streams import answer_of, answers, call, feed, kinds, one, run, thread
-from virtual import virtual_time
+from harness import PATIENCE
+from virtual import VirtualLoop, let_pass, still_time, virtual_time
 
 from agui_core.errors import AGUIError
 from agui_core.reducer import Reducer
@@ -18,14 +18,6 @@ from agui_core.tools import Calls, Toolset
 
 pytestmark = pytest.mark.anyio
 SECRET = "/srv/app/keys.pem"
-
-
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """Holds threads until it is set, which it is at the end at the latest."""
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 def _raise(error: BaseException) -> Any:
@@ -78,7 +70,7 @@ async def test_no_more_calls_run_at_a_time_than_the_limit(limit: int, threaded: 
             running[0] -= 1
 
     if threaded:
-        meeting = threading.Barrier(limit, timeout=10)
+        meeting = threading.Barrier(limit, timeout=PATIENCE)
 
         @tools.tool(name="tool")
         def tool() -> None:
@@ -173,12 +165,14 @@ async def test_a_timeout_for_tools_without_one_of_their_own() -> None:
     assert kinds(calls) == {"a": "ok", "b": "timeout"}
 
 
+@still_time
 async def test_a_thread_is_abandoned_at_the_timeout_and_holds_up_nobody(gate: threading.Event) -> None:
     tools = Toolset()
 
     @tools.tool(timeout=0.02)
     def hang() -> str:
-        gate.wait(10)
+        anyio.from_thread.run_sync(let_pass, 0.02)
+        gate.wait(PATIENCE)
         return "too late"
 
     tools.tool(name="quick")(lambda: "quick")
@@ -223,13 +217,12 @@ async def test_cancelling_abandons_threads_and_says_so(gate: threading.Event) ->
 
     def tool() -> None:
         began.set()
-        gate.wait(10)
+        gate.wait(PATIENCE)
 
     calls = one(tool, name="tool")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(calls.answer)
-        while not began.is_set():
-            await anyio.sleep(0.005)
+        assert await anyio.to_thread.run_sync(began.wait, PATIENCE)
         tasks.cancel_scope.cancel()
     assert kinds(calls) == {"a": "cancelled"}
     assert not gate.is_set()
@@ -290,7 +283,7 @@ async def test_a_cancellation_that_a_tool_raises_itself_is_its_failure() -> None
         await task
 
     tools = Toolset()
-    tools.tool(name="tool", timeout=5)(tool)
+    tools.tool(name="tool", timeout=PATIENCE)(tool)
     tools.tool(name="untimed")(tool)
     tools.tool(name="threaded")(lambda: _raise(asyncio.CancelledError(SECRET)))
     calls = thread(tools, run("r", call("a", "tool"), call("b", "untimed"), call("c", "threaded")), limit=1)
@@ -298,7 +291,7 @@ async def test_a_cancellation_that_a_tool_raises_itself_is_its_failure() -> None
     assert set(kinds(calls).values()) == {"error"}
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"loop_factory": VirtualLoop})])
 async def test_asyncios_own_way_to_cancel_does_the_same() -> None:
     import asyncio
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from harness import PATIENCE
 from loop_runs import adding, call, given, go, scripted
 
 import agui_core as agui
@@ -230,7 +231,7 @@ async def test_observations_are_in_the_order_of_the_calls() -> None:
         return me
 
     script = [call("meet", me="b", other="a"), call("nope"), call("meet", me="a", other="b")]
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         went = await go(ToolLoop(scripted(script, "met"), tools))
     assert went.contents[0] == "b"
     assert went.contents[2] == "a"

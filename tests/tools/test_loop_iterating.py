@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from harness import PATIENCE
 from loop_runs import adding, call, given, go, scripted
 from virtual import virtual_time
 
@@ -54,12 +55,12 @@ async def test_cancelled_in_a_tool_it_ends() -> None:
     assert run.result is None
 
 
-async def test_cancelled_while_a_sync_decide_blocks_it_does_not_wait_for_it() -> None:
-    entered, gate, went_on = threading.Event(), threading.Event(), threading.Event()
+async def test_cancelled_while_a_sync_decide_blocks_it_does_not_wait_for_it(gate: threading.Event) -> None:
+    entered, went_on = threading.Event(), threading.Event()
 
     def decide(messages: Any, tools: Any) -> Any:
         entered.set()
-        gate.wait(60)
+        gate.wait(PATIENCE)
         went_on.set()
         return "late"
 
@@ -78,7 +79,7 @@ async def test_cancelled_while_a_sync_decide_blocks_it_does_not_wait_for_it() ->
             assert not went_on.is_set()
     finally:
         gate.set()
-    assert went_on.wait(60)
+    assert went_on.wait(PATIENCE)
 
 
 async def test_an_exception_of_the_block_leaves_it_as_itself() -> None:
@@ -146,7 +147,7 @@ async def test_an_endpoint_serves_it() -> None:
         sent.append(message)
 
     headers = [(b"content-type", b"application/json")]
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         await app({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive, send)
     reducer = agui.Reducer()
     reducer.apply_sse(b"".join(message.get("body", b"") for message in sent))
