@@ -230,7 +230,7 @@ class Answering:
             self._ledger.keep(id, crowded_out(left_behind), self._run_id, plan.by)
             self._flush()
             return
-        if self._ledger.phase != "over" or not await self._mark(id, plan):
+        if not await self._mark(id, plan):
             self._waiting.add(id)
             return
         self._begun.add(id)
@@ -254,8 +254,7 @@ class Answering:
     async def _mark(self, id: str, plan: Plan) -> bool:
         """Mark a call as begun, and have that written down before its tool runs; False when it must not run now."""
         ledger = self._ledger
-        opening = self._openings.get(id)
-        if ledger.opening(id) != opening:
+        if not self._may_begin(id):
             return False
         ledger.begin(id, plan)
         if self._keep is None or plan.tool is None or not plan.tool.effects:
@@ -268,10 +267,15 @@ class Answering:
                 raise
             self._errors.append(error)
             return False
-        if ledger.opening(id) != opening:
+        if not self._may_begin(id):
             ledger.undo(id)
             return False
         return True
+
+    def _may_begin(self, id: str) -> bool:
+        """Whether a call is still the one that was judged, and nobody has answered it since."""
+        ledger = self._ledger
+        return ledger.phase == "over" and ledger.opening(id) == self._openings.get(id) and not ledger.is_answered(id)
 
     async def _call(self, id: str, plan: Plan) -> Outcome:
         """Run one tool; what comes of it is an answer, whatever it is."""

@@ -92,8 +92,11 @@ class Ledger:
     @property
     def unanswered(self) -> list[str]:
         """Calls of the last run that have no answer yet. A call whose id was answered before stays answered."""
-        calls = self.reducer.tool_calls
-        return [id for id in self.page.left if calls[id].result is None and id not in self.memory.answers]
+        return [id for id in self.page.left if not self.is_answered(id)]
+
+    def is_answered(self, id: str) -> bool:
+        """Whether a call has an answer, in the conversation or held."""
+        return self.reducer.tool_calls[id].result is not None or id in self.memory.answers
 
     def is_ours(self, name: str) -> bool:
         """Whether a call of this name is the application's to answer (FT-1, FT-9)."""

@@ -212,6 +212,22 @@ async def test_two_answers_never_race() -> None:
     assert answers(calls)["a"].content == "its own"
 
 
+@pytest.mark.parametrize("where", ["in the queue", "while that is written down"])
+async def test_a_call_answered_by_hand_before_its_turn_is_not_run(bank: Bank, where: str) -> None:
+    calls = thread(bank.tools, run("r", pay("a"), pay("b", '{"amount": 6}')), limit=1)
+
+    async def keep() -> None:
+        if where == "in the queue" and "a" in calls._ledger.running and calls.state("b") == "input-available":
+            calls.set_output("b", "paid in cash")
+        elif where != "in the queue" and "b" in calls._ledger.running:
+            calls.reducer.add({"id": "x", "role": "tool", "toolCallId": "b", "content": "paid in cash"})
+
+    await calls.answer(keep=keep)
+    assert bank.paid == [5]
+    assert answers(calls)["b"].content == "paid in cash"
+    assert calls.warnings == ()
+
+
 async def test_a_call_begun_in_a_process_that_died_takes_an_answer_by_hand(bank: Bank) -> None:
     kept: list[bytes] = []
     calls = thread(bank.tools, run("r", pay()))
