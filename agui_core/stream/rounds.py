@@ -218,6 +218,7 @@ class Rounds:
         if late:
             calls.resume(late)  # whatever was decided, they can only be given up by now (INT-8)
         run_input = calls.next_input(thread_id=self.thread_id, **self._options)
+        self.answers = {}  # ids come again, with other questions
         reducer = self.reducer
         if retry is not None:
             run_input = retry.without(run_input)

@@ -166,7 +166,7 @@ class Ledger:
         self._plans = {id: plan for id, plan in self._plans.items() if id in left}
         open_ones = {interrupt.id for interrupt in self.page.interrupts}
         if memory.sent:
-            memory.entries, memory.sent = {}, False
+            memory.entries, memory.votes, memory.sent = {}, {}, False
         memory.entries = {id: entry for id, entry in memory.entries.items() if id in open_ones}
         memory.votes = {id: votes for id, votes in memory.votes.items() if id in open_ones}
 

@@ -121,6 +121,28 @@ async def test_int_6_a_part_of_the_answers_waits_for_the_rest() -> None:
     assert [entry.payload for entry in agent.inputs[1].resume] == ["blue", "large"]
 
 
+@pytest.mark.parametrize("restored", [False, True])
+async def test_an_answer_that_was_not_sent_is_none_to_a_later_question(restored: bool) -> None:
+    asked = []
+
+    async def on_interrupt(interrupt: Any) -> Any:
+        asked.append(interrupt.message)
+        return {"a": True}.get(interrupt.message)
+
+    toolset = agui.Toolset()
+    agent = Script([interrupted(ask("i", message="a"), ask("j"))], [interrupted(ask("i", message="b"))])
+    async with agui.Conversation(agent, toolset, on_interrupt=on_interrupt) as chat:
+        assert await chat.send("go").wait() == "waiting"
+        if not restored:
+            assert await chat.send("no, something else", abandon=True).wait() == "waiting"
+        saved = chat.checkpoint()
+    if restored:
+        async with agui.Conversation.restore(saved, agent, toolset, on_interrupt=on_interrupt) as chat:
+            assert await chat.send("no, something else", abandon=True).wait() == "waiting"
+    assert asked == ["a", agui.UNSET, "b"]
+    assert [len(each.resume or ()) for each in agent.inputs] == [0, 2]
+
+
 async def test_interrupts_are_resumed_by_hand() -> None:
     async with chatting(INTERRUPTED, say("ok")) as (chat, agent):
         assert await chat.send("go").wait() == "waiting"
