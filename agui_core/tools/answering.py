@@ -172,15 +172,13 @@ class Answering:
 
     async def _ask_about_interrupt(self, interrupt: Interrupt) -> None:
         ledger = self._ledger
+        if interrupt not in ledger.undecided:  # it was asked twice, or somebody decided elsewhere
+            return
         request = request_for(ledger, interrupt)
         verdict = await self._put(request)
         ledger.sync()
-        if (
-            verdict is not None
-            and request == request_for(self._ledger, interrupt)
-            and interrupt in self._ledger.undecided
-        ):
-            decide_interrupt(self._ledger, interrupt, verdict)
+        if verdict is not None and request == request_for(ledger, interrupt) and interrupt in ledger.undecided:
+            decide_interrupt(ledger, interrupt, verdict)
 
     async def _ask_about_call(self, id: str) -> None:
         """Ask, and go by the verdict unless the call changed meanwhile, or somebody decided elsewhere."""

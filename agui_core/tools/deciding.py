@@ -113,7 +113,9 @@ def decide_interrupt(ledger: Ledger, interrupt: Interrupt, verdict: Verdict, now
     check_open(interrupt, now)
     memory = ledger.memory
     entry = vote(memory.votes, ledger.page.interrupts, interrupt, own(verdict))
-    if entry is not None:
+    if entry is None:
+        memory.entries.pop(interrupt.id, None)
+    else:
         memory.entries[interrupt.id] = entry
         memory.decided_at = ledger.reducer.version
 

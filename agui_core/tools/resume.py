@@ -199,7 +199,6 @@ def vote(votes: Votes, interrupts: Iterable[Interrupt], interrupt: Interrupt, ve
     said.update({str(place): verdict for place, each in enumerate(sharing) if each == interrupt})
     if len(said) < len(sharing):
         return None
-    del votes[interrupt.id]
     return entry_of(sharing[0], _together([said[str(place)] for place in range(len(sharing))]))
 
 

@@ -162,6 +162,34 @@ def test_half_an_answer_to_a_shared_id_is_no_answer(disk: Disk) -> None:
     assert entry.payload == {"approved": False, "reason": "not that one"}
 
 
+def test_a_changed_mind_counts_and_for_no_later_question(disk: Disk) -> None:
+    calls = asked_twice(disk)
+    first, second = (calls.request(id) for id in ("a", "b"))
+    calls.approve(first)
+    calls.approve(second)
+    calls.deny(first, "not after all")
+    (entry,) = calls.next_input(run_id="r2").resume or ()
+    assert entry.payload == {"approved": False, "reason": "not after all"}
+    again = [started("r2"), *wipe("c"), *wipe("d"), interrupted("r2", interrupt("i", "c"), interrupt("i", "d"))]
+    feed(calls.reducer, again)
+    calls.approve("d")
+    assert calls.waiting().interrupts == ("i",)
+
+
+async def test_the_same_question_twice_is_asked_once(disk: Disk) -> None:
+    same = interrupt("i", message="Go on?")
+    calls = thread(disk.tools, started("r"), interrupted("r", same, same))
+    said = iter((True, False))
+
+    async def confirm(request: ApprovalRequest) -> bool:
+        return next(said)
+
+    await calls.answer(confirm)
+    (entry,) = calls.next_input(run_id="r2").resume or ()
+    assert entry.payload == {"approved": True}
+    assert next(said) is False, "nobody says no without being heard"
+
+
 # --- who decided, and why -------------------------------------------------------------------------------------------
 
 
