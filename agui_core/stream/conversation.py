@@ -324,7 +324,7 @@ class Conversation:
                 stopped=self.stopped,
                 owed=rounds.owed,
                 usage=rounds.usage,
-                answers=encode(list(rounds.answers.values())),
+                answers=encode([answer for given in rounds.answers.values() for answer in given]),
                 since=rounds.since,
             )
         )
@@ -468,9 +468,12 @@ def _read(data: bytes) -> _Saved:
     return saved
 
 
-def _read_answers(data: bytes) -> dict[str, ResumeEntry]:
+def _read_answers(data: bytes) -> dict[str, list[ResumeEntry]]:
     try:
         entries = msgspec.json.decode(data, type=list[ResumeEntry])
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise DecodeError(f"this is no checkpoint of a conversation: {error}", rule="CHECKPOINT") from None
-    return {entry.interrupt_id: entry for entry in entries}
+    answers: dict[str, list[ResumeEntry]] = {}
+    for entry in entries:
+        answers.setdefault(entry.interrupt_id, []).append(entry)
+    return answers

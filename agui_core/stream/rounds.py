@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from anyio.lowlevel import checkpoint
 
 from agui_core._text import listed, quoted
-from agui_core.errors import AGUIError, TransportError
+from agui_core.errors import AGUIError, ResumeError, TransportError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import UserMessage
 from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
@@ -27,7 +27,7 @@ from agui_core.stream.usage import Usage
 from agui_core.tools.answers import Outcome
 from agui_core.tools.approval import Confirm, Verdict
 from agui_core.tools.calls import Calls
-from agui_core.tools.resume import APPROVAL, entry_of, expired
+from agui_core.tools.resume import APPROVAL, agreed, entry_of, expired
 from agui_core.warning import ProtocolWarning, WarningLog
 from agui_core.wire import validate
 
@@ -79,8 +79,8 @@ class Rounds:
         self.calls = calls
         self.thread_id = thread_id
         self.usage = Usage()
-        self.answers: dict[str, ResumeEntry] = {}
-        """Answers to interrupts, until all have one."""
+        self.answers: dict[str, list[ResumeEntry]] = {}
+        """Answers to interrupts by id, until all have one; several where interrupts share an id, in their order."""
         self.owed = False
         """The user said something that no run has taken up."""
         self.broke_at: int | None = None
@@ -306,21 +306,38 @@ class Rounds:
     async def _ask(self) -> None:
         """Have the open interrupts answered; once all are, they are resumed together (INT-6)."""
         undecided = frozenset(self.calls.waiting().interrupts)
-        interrupts = [interrupt for interrupt in self.calls.interrupts if interrupt.id in undecided]
-        self.answers = {id: entry for id, entry in self.answers.items() if id in undecided}
-        for interrupt in interrupts:
-            if interrupt.id in self.answers or expired(interrupt) or self._is_confirmed(interrupt):
+        sharing: dict[str, list[Interrupt]] = {}
+        for interrupt in self.calls.interrupts:
+            if interrupt.id in undecided and interrupt not in sharing.setdefault(interrupt.id, []):
+                sharing[interrupt.id].append(interrupt)
+        self.answers = {id: given for id, given in self.answers.items() if id in sharing}
+        for id, interrupts in sharing.items():
+            if any(expired(each) or self._is_confirmed(each) for each in interrupts):
                 continue
-            answer = await self._put(interrupt)
-            if answer is not None:
-                self.answers[interrupt.id] = answer
-        entries = [
-            ResumeEntry(interrupt_id=each.id, status="cancelled") if expired(each) else self.answers.get(each.id)
-            for each in interrupts
-        ]
+            given = self.answers.setdefault(id, [])
+            for interrupt in interrupts[len(given) :]:
+                answer = await self._put(interrupt)
+                if answer is None:
+                    break
+                given.append(answer)
+        entries = [self._entry(interrupts) for interrupts in sharing.values()]
         if entries and None not in entries and undecided == frozenset(self.calls.waiting().interrupts):
             self.calls.resume([entry for entry in entries if entry is not None])
             self.answers = {}
+
+    def _entry(self, interrupts: list[Interrupt]) -> ResumeEntry | None:
+        """What goes out for the interrupts that share an id; None when one of them has no answer yet."""
+        id = interrupts[0].id
+        if any(map(expired, interrupts)):
+            return ResumeEntry(interrupt_id=id, status="cancelled")
+        given = self.answers.get(id, [])
+        if len(given) < len(interrupts):
+            return None
+        try:
+            return agreed(interrupts[0], given)
+        except ResumeError:
+            del self.answers[id]  # to be asked again
+            raise
 
     def _is_confirmed(self, interrupt: Interrupt) -> bool:
         """Whether an interrupt is the business of `confirm`."""

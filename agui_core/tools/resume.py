@@ -30,6 +30,7 @@ from agui_core.wire.outgoing import enforced
 __all__ = [
     "APPROVAL",
     "Answers",
+    "agreed",
     "check_open",
     "check_resume",
     "decisions",
@@ -210,6 +211,37 @@ def not_voted(votes: Votes, interrupts: Iterable[Interrupt]) -> list[Interrupt]:
         if str(place) not in votes.get(each.id, ()):
             found.append(each)
     return found
+
+
+def agreed(interrupt: Interrupt, entries: list[ResumeEntry]) -> ResumeEntry:
+    """One entry of what was answered to each of the interrupts that share an id (INT-15): a yes only if all said yes.
+
+    Raises `ResumeError` for different answers that are no approvals.
+    """
+    if all(each == entries[0] for each in entries):
+        return entries[0]
+    verdicts = [verdict for each in entries if (verdict := _said_in(each)) is not None]
+    if len(verdicts) < len(entries):
+        raise ResumeError(
+            f"interrupts that share the id {quoted(interrupt.id)} have different answers; agree on one [INT-15]"
+        )
+    return entry_of(interrupt, _together(verdicts))
+
+
+def _said_in(entry: ResumeEntry) -> Verdict | None:
+    """What an entry of ours says, in any form that `entry_of` writes; None for any other payload."""
+    if entry.status != "resolved":
+        return _read(entry)
+    payload: dict[str, Any] = entry.payload if isinstance(entry.payload, dict) else {"approved": entry.payload}
+    note = {} if entry.metadata is UNSET else entry.metadata.get(DECIDED)
+    try:
+        return Verdict(
+            approved=payload.get("approved", payload.get("accepted")),  # type: ignore[arg-type]  # checked there
+            edited_args=payload.get("editedArgs"),
+            reason=payload.get("reason") or (note.get("reason") if isinstance(note, dict) else None),
+        )
+    except TypeError:
+        return None
 
 
 def _together(verdicts: list[Verdict]) -> Verdict:

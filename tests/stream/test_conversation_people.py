@@ -143,6 +143,45 @@ async def test_an_answer_that_was_not_sent_is_none_to_a_later_question(restored:
     assert [len(each.resume or ()) for each in agent.inputs] == [0, 2]
 
 
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        ((True, True), {"approved": True}),
+        ((True, Verdict(approved=False, reason="not that")), {"approved": False, "reason": "not that"}),
+        ((False, True), {"approved": False}),
+        (("x", "x"), "x"),
+    ],
+)
+async def test_int_15_interrupts_that_share_an_id_are_each_asked(said: tuple[Any, Any], sent: Any) -> None:
+    asked = []
+
+    async def on_interrupt(interrupt: Any) -> Any:
+        asked.append(interrupt.message)
+        return None if asked == ["a", "b"] else said["ab".index(interrupt.message)]
+
+    agent = Script([interrupted(ask("i", message="a"), ask("i", message="b"), ask("i", message="b"))], [])
+    async with agui.Conversation(agent, on_interrupt=on_interrupt) as chat:
+        assert await chat.send("go").wait() == "waiting"
+        saved = chat.checkpoint()
+    async with agui.Conversation.restore(saved, agent, on_interrupt=on_interrupt) as chat:
+        assert await chat.go_on().wait() == "done"
+    assert asked == ["a", "b", "b"]
+    assert agent.inputs[1].resume == (ResumeEntry(interrupt_id="i", status="resolved", payload=sent),)
+
+
+async def test_int_15_different_answers_for_one_id_are_asked_again() -> None:
+    said = iter(["x", "y", "z", "z"])
+
+    async def on_interrupt(interrupt: Any) -> Any:
+        return next(said)
+
+    agent = Script([interrupted(ask("i", message="a"), ask("i", message="b"))], [])
+    async with agui.Conversation(agent, on_interrupt=on_interrupt) as chat:
+        with pytest.raises(agui.ResumeError, match=r"\[INT-15\]"):
+            await chat.send("go").wait()
+        assert await chat.go_on().wait() == "done"
+
+
 async def test_interrupts_are_resumed_by_hand() -> None:
     async with chatting(INTERRUPTED, say("ok")) as (chat, agent):
         assert await chat.send("go").wait() == "waiting"
