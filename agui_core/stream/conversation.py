@@ -212,7 +212,7 @@ class Conversation:
             return self._start(since, message=message, after=going)
         self._check_entered()
         if abandon:
-            self._rounds.abandon()
+            self.calls.abandon()
         self._rounds.say(message)
         return self._start(since, forced=True)
 
@@ -427,7 +427,7 @@ class Conversation:
                     # Whatever happens meanwhile, what the user said is not lost.
                     with anyio.CancelScope(shield=True):
                         await after.wait_quietly()
-                    self._rounds.abandon()
+                    self.calls.abandon()
                     self._rounds.say(message)
                     forced = True
                 turn.ending = await self._rounds.play(forced=forced, again=again)

@@ -24,7 +24,6 @@ from agui_core.stream.follow import LiveRun, follow
 from agui_core.stream.half_said import HalfSaid, half_said
 from agui_core.stream.turn import Ending
 from agui_core.stream.usage import Usage
-from agui_core.tools.answers import Outcome
 from agui_core.tools.approval import Confirm, Verdict
 from agui_core.tools.calls import Calls
 from agui_core.tools.resume import APPROVAL, agreed, entry_of, expired
@@ -41,11 +40,6 @@ _BROKEN = frozenset({"failed", "cancelled", "truncated", "rejected"})
 _WHOLE = frozenset({"finished", "interrupted"})
 _ENDED = frozenset({"failed", "rejected"})
 """After these the next stream takes a renewed reducer: this one was refused, or may not begin with an error (RUN-7)."""
-_WENT_ON = Outcome(
-    kind="cancelled",
-    content="No result: the user went on before this call was answered.",
-    error="the user went on",
-)
 
 
 class Agent(Protocol):
@@ -131,22 +125,6 @@ class Rounds:
         """The user's message."""
         self.reducer.add(message)
         self.owed = True
-
-    def add_answer(self, id: str, outcome: Outcome) -> None:
-        """Answer a call past its states."""
-        self.reducer.add(outcome.message(self.reducer.run.run_id or "", id))
-
-    def abandon(self) -> None:
-        """The user goes on: give up every interrupt, and answer every call that waits for somebody here."""
-        calls = self.calls
-        interrupts = calls.interrupts
-        if interrupts:
-            calls.resume({interrupt.id: None for interrupt in interrupts})
-        named = {interrupt.tool_call_id for interrupt in interrupts}
-        waits = calls.waiting()
-        for id in (*waits.application, *waits.approver):
-            if id not in named:
-                self.add_answer(id, _WENT_ON)
 
     async def play(self, *, forced: bool, again: bool = False) -> Ending:
         """Run after run. `forced`: the first one is sent whatever was answered before; `again`: in the place of the

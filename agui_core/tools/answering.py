@@ -86,7 +86,7 @@ class Answering:
         self._queue: deque[tuple[str, Plan]] = deque()
         self._openings: dict[str, int] = {}
         self._workers = 0
-        self._begun: set[str] = set()
+        self._begun: dict[str, Plan] = {}
         self._errors: list[Exception] = []
 
     async def run(self) -> tuple[str, ...]:
@@ -231,20 +231,20 @@ class Answering:
         if not await self._mark(id, plan):
             self._waiting.add(id)
             return
-        self._begun.add(id)
+        self._begun[id] = plan
         outcome = await self._call(id, plan)
-        if plan.edited is not None:
-            outcome = outcome.after_edit(plan.edited)
-        outcome = replace(outcome, content=bounded(outcome.content, self._settings.result_bytes_of(plan.tool)))
-        self._begun.discard(id)
+        self._begun.pop(id, None)
         self._keep_result(id, outcome, plan)
         self._flush()
 
-    def _keep_result(self, id: str, outcome: Outcome, plan: Plan | None) -> None:
+    def _keep_result(self, id: str, outcome: Outcome, plan: Plan) -> None:
         """Hold what a tool gave, unless the call it ran for is not there any more (MSGS-4, TOOL-6)."""
         ledger = self._ledger
+        if plan.edited is not None:
+            outcome = outcome.after_edit(plan.edited)
+        outcome = replace(outcome, content=bounded(outcome.content, self._settings.result_bytes_of(plan.tool)))
         if ledger.opening(id) == self._openings.get(id):
-            ledger.keep(id, outcome, self._run_id, None if plan is None else plan.by)
+            ledger.keep(id, outcome, self._run_id, plan.by)
         else:
             ledger.forget(id)
             self._waiting.add(id)
@@ -330,7 +330,7 @@ class Answering:
         finally:
             thread.give_up()
             if not thread.started:
-                self._begun.discard(id)
+                self._begun.pop(id, None)
                 self._ledger.undo(id)
 
     async def _report(self, id: str, value: Any) -> None:
@@ -358,8 +358,8 @@ class Answering:
     def _close(self) -> None:
         """At the end, or when cancelled: what began is answered, what did not stays as it was."""
         ledger = self._ledger
-        for id in self._begun:
-            self._keep_result(id, cancelled(), None)
+        for id, plan in self._begun.items():
+            self._keep_result(id, cancelled(), plan)
         if ledger.reducer.status == "running":
             if any(id in ledger.memory.answers for id in self._order):
                 self._errors.append(AGUIError("a run began while its calls were being answered; the answers are held"))

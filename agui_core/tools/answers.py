@@ -243,6 +243,15 @@ def interrupted() -> Outcome:
     )
 
 
+def went_on() -> Outcome:
+    """The user did not wait for an answer."""
+    return Outcome(
+        kind="cancelled",
+        content="No result: the user went on before this call was answered.",
+        error="the user went on",
+    )
+
+
 def invalid(why: str, human: str = "the arguments do not fit") -> Outcome:
     """The call cannot be executed as it is (TOOL-5, FT-10)."""
     return Outcome(kind="invalid", content=f"Not run: {why}", error=human)

@@ -238,6 +238,13 @@ class Calls:
         """
         self._ledger.answer_by_hand(id, output, error, stopped=stopped, bound=self._settings.result_bytes_of)
 
+    def abandon(self) -> None:
+        """The user goes on: give up every interrupt, and answer every call that waits for somebody here."""
+        interrupts = self.interrupts
+        if interrupts:
+            self.resume({interrupt.id: None for interrupt in interrupts})
+        self._ledger.leave()
+
     # --- the next run ---------------------------------------------------------------------------------------------
 
     def next_input(

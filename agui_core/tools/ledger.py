@@ -18,7 +18,17 @@ from agui_core.errors import ApprovalError, ProtocolError
 from agui_core.protocol.run import Interrupt, RunAgentInput
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCallView
-from agui_core.tools.answers import Outcome, clean, content_of, interrupted, invalid, not_run, signal_of
+from agui_core.tools.answers import (
+    Outcome,
+    clean,
+    content_of,
+    denied,
+    interrupted,
+    invalid,
+    not_run,
+    signal_of,
+    went_on,
+)
 from agui_core.tools.approval import DecidedBy, Plan, Verdict, digest_of, plan_of
 from agui_core.tools.arguments import read_arguments
 from agui_core.tools.effects import Effects, says_run
@@ -224,9 +234,7 @@ class Ledger:
         if id not in self.page.pending:
             why = "the agent's own list of pending calls does not name this call (FT-13)."
             return Plan(action="answer", outcome=invalid(why, "not in the list of pending calls"))
-        verdict = None
-        if record is not None and record.verdict is not None and record.digest == digest_of(call, record.opening):
-            verdict = record.verdict
+        verdict = self._verdict(id)
         tool = self.toolset.get(call.name) if call.name in self.page.offered else None
         known = self.toolset.get(call.name)
         if (known is None or known.effects) and id not in self.running:
@@ -237,6 +245,13 @@ class Ledger:
                 return Plan(action="answer", outcome=invalid(why, "too many calls without a known answer"))
         asked = record is not None and record.state in ("approval-requested", "approval-responded")
         return plan_of(call, tool, verdict, asked=asked, nesting=self.reducer.limits.nesting)
+
+    def _verdict(self, id: str) -> Verdict | None:
+        """What a person has said about a call as it is now."""
+        record = self.memory.records.get(id)
+        if record is None or record.verdict is None:
+            return None
+        return record.verdict if record.digest == digest_of(self.reducer.tool_calls[id], record.opening) else None
 
     # --- running --------------------------------------------------------------------------------------------------
 
@@ -297,13 +312,15 @@ class Ledger:
         return [*(id for id in answers if id not in left), *(id for id in left if id in answers)]
 
     def keep(self, id: str, outcome: Outcome, run_id: str, by: DecidedBy | None = None) -> None:
-        """Hold an answer until `flush` adds it. `by`: who decided on the call."""
+        """Hold an answer until `flush` adds it. It says who decided on the call: what a person said is never dropped,
+        unless the policy did (`by`).
+        """
         self.running.discard(id)
-        verdict = self.record(id).verdict if by == "person" else None
-        if verdict is not None:
-            outcome = outcome.decided("person", verdict.reason, edited=verdict.edited_args is not None)
-        elif by == "policy":
+        verdict = self._verdict(id)
+        if by == "policy":
             outcome = outcome.decided("policy")
+        elif verdict is not None:
+            outcome = outcome.decided("person", verdict.reason, edited=verdict.edited_args is not None)
         self.memory.answers[id] = outcome.message(run_id, id)
         self.memory.answers_to[id] = digest_of(self.reducer.tool_calls[id], 0)
 
@@ -378,7 +395,7 @@ class Ledger:
             outcome = replace(outcome, kind="error", error=clean(error) or "failed")
         if record.verdict is not None and record.verdict.edited_args is not None:
             outcome = outcome.after_edit(record.verdict.edited_args)
-        self.keep(id, outcome, page.run_id, None if record.verdict is None else "person")
+        self.keep(id, outcome, page.run_id)
         self.flush([id])
 
     # --- who acts -------------------------------------------------------------------------------------------------
@@ -446,6 +463,16 @@ class Ledger:
                 self.keep(
                     id, invalid(f"there is no tool named {cut(calls[id].name)} here.", "unknown tool"), page.run_id
                 )
+
+    def leave(self) -> None:
+        """Answer every call that waits for somebody here, save through an interrupt: the user goes on."""
+        waits, page = self.waiting(), self.page
+        ids = [id for id in (*waits.application, *waits.approver) if id not in page.named]
+        for id in ids:
+            verdict = self._verdict(id)
+            outcome = went_on() if verdict is None or verdict.approved else denied(verdict.reason)
+            self.keep(id, outcome, page.run_id)
+        self.flush(ids)
 
     def send(self, run_input: RunAgentInput) -> None:
         """An input leaves: what it offers and answers is remembered until its run has begun."""

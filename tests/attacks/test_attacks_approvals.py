@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 from call_streams import answers, call, feed, finished, interrupt, interrupted, kinds, opened, run, started, thread
 
@@ -214,6 +215,54 @@ async def test_every_answer_says_who_decided(disk: Disk) -> None:
         "f": None,
     }
     assert kinds(calls)["c"] == "denied"
+
+
+async def test_what_is_cancelled_says_who_decided(disk: Disk) -> None:
+    disk.tools.tool(name="hang", approval=lambda arguments: False)(lambda: anyio.sleep_forever())
+    disk.tools.tool(name="asks", approval="always")(lambda word="": anyio.sleep_forever())
+    calls = thread(disk.tools, run("r", call("a", "hang"), call("b", "asks"), call("c", "asks")))
+    calls.approve("b", reason="to see")
+    calls.approve("c", {"word": "x"})
+    with anyio.move_on_after(0.05):
+        await calls.answer()
+    assert {id: message.metadata for id, message in answers(calls).items()} == {
+        "a": {"agui_core.answer": "cancelled", "agui_core.approval": {"by": "policy", "edited": False}},
+        "b": {
+            "agui_core.answer": "cancelled",
+            "agui_core.approval": {"by": "person", "edited": False, "reason": "to see"},
+        },
+        "c": {"agui_core.answer": "cancelled", "agui_core.approval": {"by": "person", "edited": True}},
+    }
+    assert 'it ran with {"word":"x"}' in answers(calls)["c"].content
+
+
+def test_what_is_abandoned_says_who_decided(disk: Disk) -> None:
+    calls = thread(disk.tools, run("r", wipe("a"), wipe("b"), wipe("c")))
+    calls.approve("a", reason="old data")
+    calls.deny("b", "still in use")
+    calls.abandon()
+    assert kinds(calls) == {"a": "cancelled", "b": "denied", "c": "cancelled"}
+    said = {id: (message.metadata or {}).get("agui_core.approval") for id, message in answers(calls).items()}
+    assert said == {
+        "a": {"by": "person", "edited": False, "reason": "old data"},
+        "b": {"by": "person", "edited": False, "reason": "still in use"},
+        "c": None,
+    }
+    assert answers(calls)["b"].content.endswith("Reason: still in use")
+
+
+async def test_a_restart_drops_no_reason(disk: Disk) -> None:
+    calls, kept = thread(disk.tools, run("r", wipe("a"))), []
+    calls.approve("a", reason="old data")
+
+    async def keep() -> None:
+        kept.append(calls.checkpoint())
+
+    await calls.answer(keep=keep)
+    calls = Calls.restore(kept[0], disk.tools)
+    await calls.answer()
+    assert kinds(calls) == {"a": "cancelled"}
+    assert (answers(calls)["a"].metadata or {})["agui_core.approval"]["reason"] == "old data"
 
 
 def test_the_reason_for_giving_up_goes_out(disk: Disk) -> None:
