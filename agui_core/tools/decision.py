@@ -30,6 +30,8 @@ from agui_core.tools.errors import InvalidArguments
 
 __all__ = ["Asked", "BadDecision", "Decision", "normalise"]
 
+_MESSAGE = {"content", "toolCalls", "tool_calls"}
+"""Members that only a message has."""
 _SHAPES = "a text, a call, several calls, or an assistant message"
 
 
@@ -72,7 +74,8 @@ def normalise(given: object) -> Decision:
     if isinstance(given, ToolCall):
         return Decision(calls=(_call(given),))
     if isinstance(given, Mapping):
-        if "name" in given or "function" in given:
+        # A message may have a name too: that of who speaks.
+        if ("name" in given or "function" in given) and not _MESSAGE & given.keys():
             return Decision(calls=(_call(given),))
         return _message(given.get("content"), given.get("toolCalls", given.get("tool_calls")))
     if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray) and given:

@@ -16,6 +16,7 @@ from agui_core.protocol import messages as m
 from agui_core.protocol.content import DataSource, ImagePart
 from agui_core.protocol.run import Tool
 from agui_core.tools import Calls, ToolContext, ToolError, Toolset
+from agui_core.tools.decision import normalise
 from agui_core.tools.loop import ToolLoop
 
 pytestmark = pytest.mark.anyio
@@ -104,6 +105,13 @@ async def test_text_beside_calls_is_one_message_with_them() -> None:
     assert isinstance(message, m.AssistantMessage)
     assert message.content == "Adding."
     assert [each.function.name for each in message.tool_calls or ()] == ["add"]
+
+
+@pytest.mark.parametrize("calls", [[], [WIRE_CALL]])
+def test_a_message_of_somebody_with_a_name_is_no_call(calls: list[Any]) -> None:
+    said = normalise({"id": "m", "role": "assistant", "name": "bob", "content": "hello", "toolCalls": calls})
+    assert said.text == "hello"
+    assert [each.name for each in said.calls] == ["add"] * len(calls)
 
 
 @pytest.mark.parametrize(
