@@ -27,7 +27,7 @@ from agui_core.wire.malformed import Malformed, Path, describe, pointer
 from agui_core.wire.parse import Text, check_size, parse
 from agui_core.wire.plain import PLAIN_OF, PlainEvent
 from agui_core.wire.schema import Court, Shape, Union, Unrecognised, node_of
-from agui_core.wire.values import Copier, check_nesting, nesting_exceeded, stack_exceeded, too_deep
+from agui_core.wire.values import Copier, check_nesting, holds_foreign, nesting_exceeded, stack_exceeded, too_deep
 
 __all__ = ["Decoder", "Policy", "decode"]
 
@@ -151,15 +151,16 @@ class Decoder:
         return event
 
     def to_event(self, event: object, index: int | None = None) -> Event | None:
-        """The same from whatever a caller has: one of our structs (trusted as it is), a JSON text, a decoded dict, or
-        an event of `ag_ui.core`.
+        """The same from whatever a caller has: one of our structs (trusted as it is, unless its open data hold what is
+        no JSON, such as a model), a JSON text, a decoded dict, or an event of `ag_ui.core`.
         """
         if type(event) in _EVENT_CLASSES:
             try:
-                check_nesting(event, self._limits.nesting)  # type: ignore[arg-type]
+                has_open = check_nesting(event, self._limits.nesting)  # type: ignore[arg-type]
             except LimitExceeded as error:
                 raise _placed(error, index) from None
-            return event  # type: ignore[return-value]
+            if not (has_open and holds_foreign(event)):
+                return event  # type: ignore[return-value]
         if isinstance(event, Text):
             return self.decode_one(event, index)
         obj = self.to_dict(event, index)
@@ -367,7 +368,10 @@ class Decoder:
             obj, suspect = parse(value, self._limits)
             return self._owned(obj) if suspect else (obj, [])
         if isinstance(value, msgspec.Struct):
-            value = to_wire(value)
+            try:
+                value = to_wire(value)
+            except ProtocolError as error:
+                raise Malformed(f"holds what is no JSON: {error.message}") from None
         elif is_model(value):
             try:
                 value = lean(shape, dumped(value))

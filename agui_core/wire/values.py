@@ -23,6 +23,7 @@ __all__ = [
     "DEEPEST",
     "Copier",
     "check_nesting",
+    "holds_foreign",
     "nesting_exceeded",
     "paired",
     "stack_exceeded",
@@ -33,6 +34,7 @@ DEEPEST = 900
 """Containers inside containers beyond which encoders may fail, whatever the limits are."""
 
 _LEAVES = frozenset({str, int, float, bool, type(None), type(UNSET)})
+_CONTAINERS = frozenset({dict, list, tuple})
 _LARGEST, _SMALLEST = 10**4_300 - 1, 1 - 10**4_299
 """Of more than 4,300 characters, the sign among them, no integer is read or written as JSON."""
 
@@ -84,15 +86,30 @@ def _open_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
 _OPEN_FIELDS = {kind: _open_fields(kind) for kind in EVENT_TYPES.values()}
 
 
-def check_nesting(event: Event, limit: int) -> None:
-    """Raise `LimitExceeded` when a member of the event is nested more than `limit` deep.
+def check_nesting(event: Event, limit: int) -> bool:
+    """Raise `LimitExceeded` when a member of the event is nested more than `limit` deep. Gives whether it has any that
+    are open.
 
     Costs about 0.1 µs for an event without open data, and about 30 ns for each value in it.
     """
+    has_open = False
     for name in _OPEN_FIELDS[type(event)]:
         value = getattr(event, name)
-        if type(value) not in _LEAVES and too_deep(value, limit):
-            raise nesting_exceeded(limit)
+        if type(value) not in _LEAVES:
+            has_open = True
+            if too_deep(value, limit):
+                raise nesting_exceeded(limit)
+    return has_open
+
+
+def holds_foreign(value: object) -> bool:
+    """Whether something in a value is neither JSON nor a struct, say a model. The nesting has been checked."""
+    level = [value]
+    while level:
+        if not all(type(item) in _CONTAINERS or isinstance(item, msgspec.Struct) for item in level):
+            return True
+        level = [item for container in level for item in _members(container) if type(item) not in _LEAVES]
+    return False
 
 
 def _article(name: str) -> str:

@@ -21,6 +21,7 @@ from harness import PATIENCE
 import agui_core as agui
 from agui_core.errors import AGUIError
 from agui_core.protocol.content import TextPart
+from agui_core.protocol.run import Interrupt, InterruptOutcome
 from agui_core.tools import InvalidArguments, ToolError
 from agui_core.warning import WarningLog
 from agui_core.wire.outgoing import enforce_input
@@ -89,6 +90,15 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "forwarded": lambda v: json.loads(
         agui.encode(agui.Calls(agui.Reducer(), agui.Toolset()).next_input(thread_id="t", forwarded_props={"x": v}))
     )["forwardedProps"]["x"],
+    "struct": lambda v: reduced(agui.events.StateSnapshotEvent(snapshot=v)).state,
+    "struct in a struct": lambda v: seen(
+        agui.events.RunFinishedEvent(
+            thread_id="t",
+            run_id="r",
+            outcome=InterruptOutcome(interrupts=(Interrupt(id="i", reason="", metadata={"x": v}),)),
+        )
+    )["outcome"]["interrupts"][0]["metadata"]["x"],
+    "conformed struct": lambda v: list(agui.conform([STARTED, agui.events.CustomEvent(name="n", value=v)]))[1].value,
     "encoded struct": lambda v: json.loads(agui.encode(agui.events.CustomEvent(name="n", value=v)))["value"],
     "wire of a struct": lambda v: agui.to_wire(agui.events.CustomEvent(name="n", value=v))["value"],
     "conformed": lambda v: agui.to_wire(list(agui.conform([STARTED, official.CustomEvent(name="n", value=v)]))[1])[
@@ -122,6 +132,16 @@ async def test_content_parts_of_the_official_package_are_parts() -> None:
     calls = one(lambda: [official.TextInputContent(text="a harbour")])
     await calls.answer()
     assert answers(calls)["a"].content == (TextPart(text="a harbour"),)
+
+
+def test_a_struct_that_holds_no_json_is_malformed() -> None:
+    event = agui.events.CustomEvent(name="n", value={"a": object()})
+    with pytest.raises(agui.ProtocolError, match=r"object is no JSON \[PROC-7\]"):
+        reduced(event)
+    lenient = agui.Reducer(policy="lenient")
+    for each in (STARTED, event):
+        lenient.apply(each)
+    assert [warning.rule for warning in lenient.warnings] == ["PROC-7"]
 
 
 def test_what_pydantic_cannot_write_is_malformed_with_its_place() -> None:
