@@ -23,7 +23,7 @@ class HalfSaid(NamedTuple):
     textless: frozenset[str]
     """It made these too, and they hold calls: these stay, with the answers that say that they were not run."""
     grown: tuple[str, ...]
-    """They were there before, and changed in it."""
+    """They were there before, wherever they stand, and changed in it."""
 
     def without(self, run_input: RunAgentInput) -> RunAgentInput:
         """The input of the run that is tried again."""
@@ -37,12 +37,17 @@ class HalfSaid(NamedTuple):
 
 
 def half_said(reducer: Reducer, since: int) -> HalfSaid:
-    """What the run that began after version `since` said. Costs what it changed."""
+    """What the run that began after version `since` said. Costs what it changed, and a step for each message."""
     changes = reducer.changes(since)
-    added, changed = frozenset(changes.added), frozenset(changes.changed)
+    added = frozenset(changes.added)
+    changed = frozenset(changes.changed) - added
     gone: list[str] = []
     textless: list[str] = []
-    grown: list[str] = []
+    grown = [
+        message.id
+        for message in reducer.messages
+        if isinstance(message, AssistantMessage | ReasoningMessage) and message.id in changed
+    ]
     for message in reversed(reducer.messages):
         if isinstance(message, ToolMessage) and message.id in added and _is_not_run(message):
             continue  # an earlier try, which nothing came of, left the answers to the calls of the broken run
@@ -50,12 +55,10 @@ def half_said(reducer: Reducer, since: int) -> HalfSaid:
             break
         if not isinstance(message, AssistantMessage | ReasoningMessage):
             continue
-        if message.id in changed and message.id not in added:
-            grown.append(message.id)
-        elif message.id in added:
+        if message.id in added:
             holds_calls = isinstance(message, AssistantMessage) and message.tool_calls
             (textless if holds_calls else gone).append(message.id)
-    return HalfSaid(frozenset(gone), frozenset(textless), tuple(reversed(grown)))
+    return HalfSaid(frozenset(gone), frozenset(textless), tuple(grown))
 
 
 def _is_not_run(answer: ToolMessage) -> bool:

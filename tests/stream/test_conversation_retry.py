@@ -249,3 +249,12 @@ def test_nothing_of_a_broken_run_is_left_after_the_last_word_of_user_or_tool(pie
             assert again.messages == chat.messages
 
     anyio.run(main)
+
+
+async def test_a_message_before_the_users_last_word_that_grew_is_warned_about() -> None:
+    runs = (say("one"), [*say("more")[:2], FAILED], say("fin", "n"))
+    async with chatting(*runs) as (chat, _):
+        await chat.send("go").wait()
+        assert await chat.send("again").wait() == "broken"
+        assert await chat.retry().wait() == "done"
+        assert any("'m' was held before the run" in str(warning) for warning in chat.warnings)
