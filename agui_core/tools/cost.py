@@ -57,7 +57,7 @@ class _Subschema:
 
     __slots__ = (
         "comparisons",
-        "divides",
+        "divisor",
         "elements",
         "every_member",
         "members",
@@ -75,7 +75,7 @@ class _Subschema:
         self.pattern = False
         self.comparisons = 0
         """With how many values a value is compared."""
-        self.divides = False
+        self.divisor: Any = None
         self.unique = False
         self.name_patterns = 0
         self.same: list[int] = []
@@ -152,8 +152,8 @@ def _price(subschema: _Subschema, value: Any, character: int, values: Values) ->
     price = subschema.weight
     if subschema.comparisons:
         price += subschema.comparisons * values.of(value).long
-    if subschema.divides:
-        price += division(value)
+    if subschema.divisor is not None:
+        price += division(value, subschema.divisor)
     if subschema.unique and type(value) is list:
         price += values.uniqueness(value)
     if type(value) is str:
@@ -243,7 +243,7 @@ class _Reader:
         into.weight += sum(_size(schema[keyword]) for keyword in _COUNTED if keyword in schema)
         into.pattern = "pattern" in schema
         into.comparisons = sum(keyword in schema for keyword in _COMPARING) + len(_list(schema.get("enum")))
-        into.divides = "multipleOf" in schema
+        into.divisor = schema.get("multipleOf")
         into.unique = schema.get("uniqueItems") is True
         self._read_same(schema, into)
         self._read_members(schema, into)

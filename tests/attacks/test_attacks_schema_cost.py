@@ -40,6 +40,8 @@ UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
         ({"items": {"enum": [LONG - n for n in range(50)]}}, [LONG - 100] * 100),
         ({"items": {"multipleOf": 3}}, [LONG] * 300),
         ({"items": {"multipleOf": 0.01}}, [LONG] * 300),
+        ({"items": {"multipleOf": 1e-300}}, [12345] * 40_000),
+        ({"items": {"multipleOf": 0.1}}, [1e-300] * 40_000),
         ({"items": {"minimum": 1, "maximum": 10 * LONG}}, [LONG] * 2_000),
         ({"contains": {"const": LONG}}, [LONG + 1] * 2_000),
         ({"allOf": [UNIQUE] * 20}, [BIG + n for n in range(300)]),
