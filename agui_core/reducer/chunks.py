@@ -250,7 +250,7 @@ class Expander:
                 value = UNSET  # EVT-6
             established = getattr(stream, held)
             if value is not UNSET and value != established:
-                shown = "absent" if established is UNSET else repr(established)
+                shown = "absent" if established is UNSET else quoted(established)
                 raise refuse(
                     "CHUNK-7",
                     chunk,

@@ -23,6 +23,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from agui_core._text import listed
 from agui_core.errors import DecodeError, ProtocolError, Waiting
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.content import ContentPart
@@ -372,7 +373,7 @@ class Conversation:
         if not self._rounds.is_free:
             waits = self.waiting()
             calls = (*waits.application, *waits.approver)
-            about = [f"{noun} {', '.join(map(repr, ids))}" for noun, ids in _kinds(calls, waits.interrupts)]
+            about = [f"{noun} {listed(ids)}" for noun, ids in _kinds(calls, waits.interrupts)]
             raise Waiting(
                 f"{' and '.join(about)} wait for the {waits.who}; answer, go_on(), or send with abandon=True"
                 " [FT-5, INT-6]",

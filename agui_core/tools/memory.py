@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from agui_core._text import quoted
 from agui_core.errors import DecodeError
 from agui_core.protocol.messages import ToolMessage
 from agui_core.protocol.run import Interrupt, ResumeEntry
@@ -78,7 +79,7 @@ def read_memory(extra: bytes) -> tuple[Memory, dict[str, dict[str, Any] | None]]
         form = saved.get("format")
         begun = _upgrade(saved) if form == 1 else {}
         if form not in (1, 2):
-            raise DecodeError(f"the calls were kept in format {form!r}, which is not known here", rule="CHECKPOINT")
+            raise DecodeError(f"the calls were kept in format {quoted(form)}, not known here", rule="CHECKPOINT")
         return msgspec.convert(saved, Memory), begun
     except (msgspec.MsgspecError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise DecodeError(f"the extra of the checkpoint is not that of Calls: {error}", rule="CHECKPOINT") from None

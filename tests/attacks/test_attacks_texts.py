@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from call_streams import answers, call, run, thread
+from chats import Script
 
 import agui_core as agui
 
@@ -35,6 +36,7 @@ def broken(bad: str) -> list[list[Any]]:
         [STARTED, open_call, {"type": "TOOL_CALL_END", "toolCallId": bad + "2"}],
         [STARTED, open_call, {"type": "RUN_FINISHED", "threadId": bad, "runId": bad}],
         [STARTED, {"type": "STEP_FINISHED", "stepName": bad}],
+        [STARTED, chunk(bad), chunk(f"other {bad}")],
         [STARTED, {"type": "STATE_SNAPSHOT", "snapshot": {bad: {}}}, delta(bad, "remove", f"/{bad}/{bad}")],
         [STARTED, delta(bad, bad, bad)],
         [STARTED, {"type": "MESSAGES_SNAPSHOT", "messages": [{"id": bad, "role": bad, "content": bad}]}],
@@ -45,6 +47,10 @@ def broken(bad: str) -> list[list[Any]]:
         [{**STARTED, bad: bad, "parentRunId": [bad]}],
         [f'{{"type": "{bad}'],
     ]
+
+
+def chunk(name: str) -> dict[str, Any]:
+    return {"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": name, "delta": ""}
 
 
 def delta(bad: str, op: str, path: str) -> dict[str, Any]:
@@ -100,6 +106,19 @@ async def test_answers_that_we_word_are_one_visible_line(bad: str, caplog: pytes
     await calls.answer()
     assert [answer.content for answer in answers(calls).values() if not inert(str(answer.content))] == []
     assert [record.getMessage() for record in caplog.records if not inert(record.getMessage())] == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("bad", TEXTS)
+async def test_who_has_to_act_is_one_visible_line(bad: str) -> None:
+    tools = agui.Toolset()
+    tools.tool(name="pay", effects=True)(lambda: None)
+    calls = thread(tools, run("r", *[call(f"{bad}{n}", "pay") for n in range(300)]))
+    async with agui.Conversation(Script(), calls=calls) as chat:
+        with pytest.raises(agui.Waiting) as raised:
+            chat.send("Hello?")
+    assert inert(str(raised.value))
+    assert len(raised.value.calls) == 300
 
 
 @pytest.mark.anyio
