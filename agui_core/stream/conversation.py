@@ -285,7 +285,9 @@ class Conversation:
         """
         agents = not proceed and id in self.waiting().agent
         self.calls.set_output(id, output, error=error, stopped=self.stopped)
-        return None if agents and self.waiting().agent else self._decided()
+        calls = self.reducer.tool_calls
+        others = agents and any(calls[other].result is None for other in self.waiting().agent)
+        return None if others else self._decided()
 
     # --- the block ------------------------------------------------------------------------------------------------
 

@@ -190,3 +190,14 @@ async def test_an_answer_to_a_call_of_a_stopped_run_is_checked_as_any_other() ->
         chat.set_output("a", "shown")
         with pytest.raises(agui.ApprovalError, match="answered already"):
             chat.set_output("a", "shown")
+
+
+async def test_an_id_used_again_holds_up_no_other_call() -> None:
+    runs = (call("c", "look_up"), run(call("c", "look_up"), call("x", "transfer")), say("ok", "n"))
+    async with chatting(*runs) as (chat, agent):
+        assert await chat.send("go").wait() == "waiting"
+        assert chat.waiting().agent == ("c", "x")
+        turn = chat.set_output("x", "moved")
+        assert turn is not None
+        assert await turn.wait() == "done"
+        assert tool_contents(agent.inputs[-1])["x"] == "moved"
