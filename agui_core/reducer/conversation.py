@@ -321,6 +321,7 @@ class Conversation:
             twin._stand(entry)
         twin.count, twin.call_count = self.count, self.call_count
         twin.characters, twin.largest, twin.pieces = self.characters, self.largest, self.pieces
+        twin.spoken = self.spoken
         twin.removed, twin.reordered, twin.forgotten = dict(self.removed), self.reordered, self.forgotten
         twin.restated, twin.serials = self.restated, self.serials
         twin._ordered, twin._built = False, None

@@ -1,0 +1,31 @@
+"""Copies, readers and compaction in the middle of a run: what was said before a call stays before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import agui_core as agui
+
+IDS = {"threadId": "t", "runId": "r"}
+STARTED, FINISHED = {"type": "RUN_STARTED", **IDS}, {"type": "RUN_FINISHED", **IDS}
+TALKING: list[dict[str, Any]] = [
+    STARTED,
+    {"type": "TEXT_MESSAGE_START", "messageId": "m"},
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "I look it up."},
+    {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f"},
+    {"type": "TOOL_CALL_END", "toolCallId": "c"},
+    {"type": "TEXT_MESSAGE_END", "messageId": "m"},
+    FINISHED,
+]
+
+
+@pytest.mark.parametrize("place", range(len(TALKING)))
+def test_a_copy_knows_what_was_said_before_a_call(place: int) -> None:
+    reducer = agui.Reducer()
+    for number, event in enumerate(TALKING):
+        reducer.apply(event)
+        if number == place:
+            reducer = reducer.copy()
+    assert reducer.run.last_calls == ("c",)
