@@ -5,8 +5,9 @@ is passed on at once, except for what may wait because nothing in between depend
 
 - *text*: the content of an open item waits until its end, so that all of it becomes one event, whatever other items do
   meanwhile. What could tell the difference lets it go first: a MESSAGES_SNAPSHOT, the end of a run or of a subagent,
-  and events of another item that writes to the same message. The first content behind a snapshot that may have dropped
-  the item does not wait, as it makes the message anew, in its place (OPEN-6).
+  the start of a call (`Run.last_calls` asks what was said behind it), and events of another item that writes to the
+  same message. The first content behind a snapshot that may have dropped the item does not wait, as it makes the
+  message anew, in its place (OPEN-6).
 - *state and activities*: once a document is known (from a snapshot, or the state that was given), its patches are
   applied here, so it is known which of them apply (PATCH-5), and those become one patch. Where a snapshot waits, or is
   shorter than the patches, one snapshot goes out instead. A document that is not known keeps its patches one by one, as
@@ -215,6 +216,11 @@ class _Compactor:
         self._items[key] = _Item()
         return [*self._release_twin(key), event]
 
+    def call_start(self, event: e.ToolCallStartEvent) -> list[e.Event]:
+        """What was said before a call stays before it, as `Run.last_calls` asks what came behind."""
+        said = [key for key in self._waiting if key[0] != "call"]
+        return [*[each for key in said for each in self._release_item(key)], *self.start(event)]
+
     def content(self, event: Any) -> list[e.Event]:
         key = _key(event)
         released = self._release_twin(key)
@@ -396,7 +402,7 @@ _HANDLERS: dict[type[e.Event], Callable[[_Compactor, Any], list[e.Event]]] = {
     e.TextMessageStartEvent: _Compactor.start,
     e.TextMessageContentEvent: _Compactor.content,
     e.TextMessageEndEvent: _Compactor.end,
-    e.ToolCallStartEvent: _Compactor.start,
+    e.ToolCallStartEvent: _Compactor.call_start,
     e.ToolCallArgsEvent: _Compactor.content,
     e.ToolCallEndEvent: _Compactor.end,
     e.ToolCallResultEvent: _Compactor.result,

@@ -29,3 +29,8 @@ def test_a_copy_knows_what_was_said_before_a_call(place: int) -> None:
         if number == place:
             reducer = reducer.copy()
     assert reducer.run.last_calls == ("c",)
+
+
+def test_compacting_leaves_what_was_said_before_a_call_before_it() -> None:
+    fewer = [*agui.compact(TALKING)]
+    assert agui.reduce(fewer).run == agui.reduce(TALKING).run
