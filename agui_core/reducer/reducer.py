@@ -290,9 +290,9 @@ class Reducer(Intake):
         match other._prepared:
             case MessageEntry() as entry:
                 self._prepared = ours(entry)
-            case [*entries]:
+            case list() as entries:
                 self._prepared = [ours(entry) for entry in entries]
-            case ([*entries], warnings):
+            case (entries, warnings):
                 self._prepared = [ours(entry) for entry in entries], warnings
         sequence = self._gate.sequence
         for event, item in other._steps_left:

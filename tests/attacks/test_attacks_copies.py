@@ -34,3 +34,17 @@ def test_a_copy_knows_what_was_said_before_a_call(place: int) -> None:
 def test_compacting_leaves_what_was_said_before_a_call_before_it() -> None:
     fewer = [*agui.compact(TALKING)]
     assert agui.reduce(fewer).run == agui.reduce(TALKING).run
+
+
+SNAPSHOT = {"type": "MESSAGES_SNAPSHOT", "messages": [{"id": "u", "role": "user", "content": "hi"}]}
+ECHO = {**STARTED, "input": {**IDS, "messages": SNAPSHOT["messages"]}}
+
+
+@pytest.mark.parametrize("before", [[STARTED, SNAPSHOT], [ECHO]])
+def test_an_observer_may_copy_whatever_was_restated(before: list[Any]) -> None:
+    copies: list[agui.Reducer] = []
+    reducer = agui.Reducer(on_event=lambda event: copies.append(reducer.copy()))
+    for event in [*before, {"type": "CUSTOM", "name": "x", "value": 1}]:
+        reducer.apply(event)
+    assert len(copies) == len(before) + 1
+    assert not reducer.warnings
