@@ -465,6 +465,7 @@ def _run_started(reducer: Standing, event: e.RunStartedEvent, item: None) -> Non
             held = reducer._conversation.index.get(entry.id)
             if held is None or (entry.role == "tool" and not reducer._conversation.holds_result(entry.base)):
                 reducer._conversation.append_entry(entry)
+        reducer._conversation.settle(reducer._upcoming)  # they were there when the run began (EVT-7)
 
 
 def _run_finished(reducer: Standing, event: e.RunFinishedEvent, item: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -48,3 +49,30 @@ def test_an_observer_may_copy_whatever_was_restated(before: list[Any]) -> None:
         reducer.apply(event)
     assert len(copies) == len(before) + 1
     assert not reducer.warnings
+
+
+ANSWERED = [
+    {
+        "id": "a",
+        "role": "assistant",
+        "toolCalls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}],
+    },
+    {"id": "b", "role": "tool", "toolCallId": "c", "content": "done"},
+]
+
+
+@pytest.mark.parametrize("reading", ["bytes", "text", "versions"])
+def test_a_call_that_the_input_answers_is_reused_whoever_reads_meanwhile(reading: str) -> None:
+    reducer = agui.Reducer()
+    for event in [
+        {**STARTED, "input": {**IDS, "messages": ANSWERED}},
+        {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f"},
+        {"type": "TOOL_CALL_END", "toolCallId": "c"},
+        FINISHED,
+    ]:
+        text = json.dumps(event)
+        reducer.apply(text if reading == "text" else text.encode())
+        if reading == "versions":
+            assert reducer.version
+    assert [warning.rule for warning in reducer.warnings] == ["EVT-7"]
+    assert reducer.run.reused_calls == ("c",)
