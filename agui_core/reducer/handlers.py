@@ -60,7 +60,9 @@ def _message_start(reducer: Standing, event: Any, item: Open) -> None:
         _note_reopened(reducer, event, entry)
         if entry.parts is not None:
             conversation.settle(reducer._upcoming)
-            entry.settle_part()
+            if entry.text is not None:
+                entry.settle_part()
+                conversation.touch(entry)  # so that an increment of a checkpoint tells that its part has ended
     item.entry = entry
     _merge(reducer, event, entry)
     reducer._heat(item)

@@ -76,3 +76,23 @@ def test_a_call_that_the_input_answers_is_reused_whoever_reads_meanwhile(reading
             assert reducer.version
     assert [warning.rule for warning in reducer.warnings] == ["EVT-7"]
     assert reducer.run.reused_calls == ("c",)
+
+
+@pytest.mark.parametrize("place", range(1, 7))
+def test_an_increment_tells_that_a_text_part_has_ended(place: int) -> None:
+    part = {"type": "text", "text": "hi"}
+    reducer = agui.Reducer([{"id": "u", "role": "user", "content": [part]}])
+    text = [
+        {"type": "TEXT_MESSAGE_START", "messageId": "u", "role": "user"},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "u", "delta": "there"},
+        {"type": "TEXT_MESSAGE_END", "messageId": "u"},
+    ]
+    checkpoints, since = [reducer.checkpoint()], reducer.version
+    for number, event in enumerate([STARTED, *text, *text]):
+        reducer.apply(event)
+        if number <= place:
+            checkpoints.append(reducer.checkpoint(since=since))
+            since = reducer.version
+        if number == place:
+            reducer = agui.Reducer.restore(*checkpoints)
+    assert len(reducer.messages[0].content) == 3
