@@ -66,7 +66,7 @@ class Gate:
         except ProtocolError as error:
             if not self.lenient:
                 raise
-            self._before = self.sequence.mark(event)
+            self._before = self.sequence.mark(event, repaired=True)
             steps: list[Step] = []
             try:
                 self._repair(event, error, _REPAIRS_IN_A_ROW, steps)

@@ -211,12 +211,13 @@ class Sequence:
         elif kind in _STARTS:
             _STARTS[kind](self).pop(item.id, None)
 
-    def mark(self, event: e.Event) -> Mark:
-        """What `restore` needs to make an event unsaid that is refused after it was verified. O(1), but O(owners) for a
-        snapshot of the messages.
+    def mark(self, event: e.Event, *, repaired: bool = False) -> Mark:
+        """What `restore` needs to make an event unsaid that is refused after it was verified, or `repaired`, which may
+        begin a run. O(1), but O(owners) for a snapshot of the messages.
         """
         snapshot = isinstance(event, e.MessagesSnapshotEvent)
-        names = ("tags",) if isinstance(event, e.StateDeltaEvent | e.StateSnapshotEvent) else _TABLES
+        alone = not repaired and isinstance(event, e.StateDeltaEvent | e.StateSnapshotEvent)
+        names = ("tags",) if alone else _TABLES
         tables = {name: getattr(self, name) for name in names}
         if snapshot:
             tables = {name: table.copy() for name, table in tables.items()}

@@ -118,6 +118,8 @@ def test_a_run_that_is_refused_for_a_limit_leaves_the_pending_calls(policy: Any)
             agui.Limits(item_characters=3),
             [STARTED, {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "four"}],
         ),
+        (agui.Limits(nodes=1), [{"type": "STATE_SNAPSHOT", "snapshot": [1, 2, 3]}]),
+        (agui.Limits(nodes=1), [{"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/a", "value": [1]}]}]),
         (
             agui.Limits(messages=1),
             [STARTED, FINISHED, {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f"}],
