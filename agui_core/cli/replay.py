@@ -210,7 +210,7 @@ class Endpoint:
     def __init__(self, recording: Recording, origins: Iterable[str], say: Callable[[str], None]) -> None:
         self._recording = recording
         self._origins = frozenset(origins)
-        self._hosts = {urlsplit(origin).hostname for origin in self._origins}
+        self._hosts = {_host_of(origin) for origin in self._origins} - {""}
         self._say = say
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -233,7 +233,7 @@ class Endpoint:
 
     def _check_host(self, host: str) -> None:
         """A page of another site that has its name resolve to this machine is not served (DNS rebinding)."""
-        name = urlsplit(f"//{host}").hostname or ""
+        name = _host_of(f"//{host}")
         if not (_is_loopback(name) or "*" in self._origins or name in self._hosts):
             raise Refused(403, f"the host {quoted(name)} is no loopback name of this machine, nor an allowed origin's")
 
@@ -263,6 +263,14 @@ class Endpoint:
         if not origin or self._origins.isdisjoint({"*", origin.decode("latin-1")}):
             return []
         return [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+
+
+def _host_of(address: str) -> str:
+    """The host that an address names; empty where it names none."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:  # a bracket without its other half, say
+        return ""
 
 
 def _is_loopback(name: str) -> bool:

@@ -90,6 +90,9 @@ def replay(tmp_path: Any, *origins: str) -> Endpoint:
         ("192.168.0.7", 403),
         ("user@attacker.example", 403),
         ("", 403),
+        ("[", 403),
+        ("[::1", 403),
+        ("[localhost]", 403),
     ],
 )
 def test_only_hosts_of_this_machine_or_of_allowed_origins_are_served(tmp_path: Any, host: str, status: int) -> None:
