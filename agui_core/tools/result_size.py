@@ -14,6 +14,8 @@ __all__ = ["RESULT_BYTES", "bounded", "size_of"]
 
 RESULT_BYTES = 1024 * 1024
 """Where nothing else is said."""
+_FRAME = 256
+"""Bytes of JSON around the text or data of a part, short ids and MIME types included, that are not counted."""
 
 Content = str | tuple[ContentPart, ...]
 
@@ -25,7 +27,8 @@ def size_of(content: Content) -> int:
 
 def bounded(content: Content, limit: int | None) -> Content:
     """The content in at most `limit` bytes: text is cut at a character, and says how long it was. Among parts, texts
-    are cut first; a part with data that does not fit even so is replaced by a text that says what was left out.
+    are cut first; a part with data that does not fit even so is replaced by a text that says what was left out. Where
+    these sentences are too many themselves, one stands for all parts from there on.
     """
     if limit is None or size_of(content) <= limit:
         return content
@@ -59,9 +62,31 @@ def _bounded_parts(parts: tuple[ContentPart, ...], limit: int) -> Content:
                 part = replace(part, text=_cut(part.text, room - overhead))
             room = max(room - _size_of_part(part), 0)
         kept.append(part)
-    return tuple(kept)
+    return _few(parts, kept, limit)
+
+
+def _few(parts: tuple[ContentPart, ...], kept: list[ContentPart], limit: int) -> Content:
+    """The first parts of those that are kept, and how much was left out, when they are more than the limit allows."""
+    sizes = [_size_of_part(part) for part in kept]
+    size = sum(sizes)
+    said = ""
+    left_out = 0
+    while kept and size + len(said) > limit:
+        kept.pop()
+        size -= sizes.pop()
+        left_out += _size_of_part(parts[len(kept)])
+        said = f"[Left out: {len(parts) - len(kept):,} parts, {left_out:,} bytes.]"
+    return (*kept, TextPart(text=said)) if said else tuple(kept)
 
 
 def _size_of_part(part: ContentPart) -> int:
-    metadata = 0 if part.metadata is UNSET else len(encode(part)) - len(encode(replace(part, metadata=UNSET)))
-    return metadata + len(part.text.encode() if isinstance(part, TextPart) else part.source.value.encode())
+    """Bytes of its text or data and its metadata, and of what else it says beyond a short name or two; at least 1."""
+    bare = replace(part, metadata=UNSET)
+    size = 0 if part.metadata is UNSET else len(encode(part)) - len(encode(bare))
+    if isinstance(bare, TextPart):
+        size += len(bare.text.encode())
+        bare = replace(bare, text="")
+    else:
+        size += len(bare.source.value.encode())
+        bare = replace(bare, source=replace(bare.source, value=""))
+    return max(size + max(len(encode(bare)) - _FRAME, 0), 1)

@@ -76,6 +76,27 @@ async def test_texts_among_parts_are_cut_first_then_data_is_left_out() -> None:
     assert answer.content[1].text == "[Left out: image, 300 bytes.]"
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        TextPart(text="bb"),
+        TextPart(text=""),
+        TextPart(text="", id="i" * 1_000),
+        TextPart(text="", metadata={"k": "m" * 1_000}),
+        ImagePart(source=DataSource(value="AA==", mime_type="image/png")),
+        ImagePart(source=DataSource(value="", mime_type="t" * 1_000)),
+        ImagePart(source=UrlSource(value=""), metadata={"k": "m" * 1_000}),
+    ],
+)
+async def test_many_parts_are_no_way_round_the_bound(part: Any) -> None:
+    answer = await answer_of(one(lambda: [part] * 20_000, result_bytes=10_000))
+    assert len(agui.encode(answer)) < 400_000
+    last = answer.content[-1].text
+    assert last.startswith("[Left out: ")
+    assert last.endswith(" bytes.]")
+    assert sum(len(each.text) for each in answer.content if isinstance(each, TextPart)) <= 10_000
+
+
 def test_an_answer_by_hand_above_the_bound_is_refused() -> None:
     calls = thread(agui.Toolset(), run("r", call("a", "theirs")), result_bytes=100)
     with pytest.raises(ValueError, match=r"'a' has 101 bytes, more than result_bytes=100"):
