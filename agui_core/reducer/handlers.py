@@ -137,6 +137,10 @@ def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: Open) -> N
                 " give each call an id of its own",
             )
         call.complete = False
+        started = sequence.started_calls
+        if call.id == next(reversed(started), None) and call.id not in conversation.results:
+            # What was said since it first began is behind it no more, whenever that was noted.
+            reducer._quiet_from = min(reducer._quiet_from, len(started) - 1)
         if event.tool_call_name not in (call.name, ""):
             reducer._warn(
                 "TOOL-6",
