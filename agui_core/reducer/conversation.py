@@ -168,6 +168,7 @@ class Conversation:
                     self.touch(changed)
             entry.tail = None
             self._stand(entry)
+        calls = self.calls
         self.index, self.calls, self.results = {}, {}, {}
         self.count, self.call_count, self.characters = len(entries), 0, 0
         for entry in entries:
@@ -185,6 +186,12 @@ class Conversation:
             elif not namesake.touched:  # the id stands for less than before, which `changed` tells
                 namesake.stamp = version
                 self.log.append(namesake)
+        for id, call in calls.items():
+            other = self.calls.get(id, call)
+            if other is not call and not other.touched:  # the id stands for another call than before
+                for changed in (other.holder, other):
+                    changed.stamp = version
+                    self.log.append(changed)
         self._unstamped = {entry: None for entry in self._unstamped if _stands(entry)}
         while len(self.removed) > self.limits.messages:
             self.forgotten = self.removed.pop(next(iter(self.removed)))

@@ -110,3 +110,20 @@ def test_a_checkpoint_changes_nothing_of_a_call_that_begins_anew(place: int) -> 
         if number == place:
             reducer.checkpoint()
     assert reducer.run.last_calls == ("c",)
+
+
+def calling(message: str, name: str) -> dict[str, Any]:
+    function = {"name": name, "arguments": ""}
+    return {"id": message, "role": "assistant", "toolCalls": [{"id": "c", "type": "function", "function": function}]}
+
+
+def test_changes_tell_that_a_shared_call_id_stands_for_another_call() -> None:
+    reducer = agui.Reducer([calling("a", "f"), calling("b", "g")])
+    reducer.apply(STARTED)
+    data, since = reducer.checkpoint(), reducer.version
+    assert reducer.tool_calls["c"].name == "f"
+    reducer.apply({"type": "MESSAGES_SNAPSHOT", "messages": [calling("b", "g")]})
+    assert reducer.tool_calls["c"].name == "g"
+    changes = reducer.changes(since)
+    assert changes.calls == ("c",)
+    assert agui.Reducer.restore(data, reducer.checkpoint(since=since)).changes(since) == changes
