@@ -125,6 +125,9 @@ def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: Open) -> N
     if reducer._speaks or sequence.texts or sequence.reasonings:
         conversation.settle(reducer._upcoming)
         reducer._note_speech(event.tool_call_id)
+    started = len(sequence.started_calls)
+    if reducer._quiet_from >= started and event.tool_call_id not in conversation.results:
+        _begin_anew(reducer, event.tool_call_id, started)
     call = conversation.calls.get(event.tool_call_id)
     if call is None:
         call = _make_call(reducer, event)
@@ -137,10 +140,6 @@ def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: Open) -> N
                 " give each call an id of its own",
             )
         call.complete = False
-        started = sequence.started_calls
-        if call.id == next(reversed(started), None) and call.id not in conversation.results:
-            # What was said since it first began is behind it no more, whenever that was noted.
-            reducer._quiet_from = min(reducer._quiet_from, len(started) - 1)
         if event.tool_call_name not in (call.name, ""):
             reducer._warn(
                 "TOOL-6",
@@ -156,6 +155,12 @@ def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: Open) -> N
     if event.metadata is not UNSET:
         call.merge_metadata(event.metadata)
     reducer._heat(item)
+
+
+def _begin_anew(reducer: Standing, id: str, started: int) -> None:
+    """What was said since the latest call first began is not behind it any more, whenever that was noted."""
+    if id == next(reversed(reducer._gate.sequence.started_calls), None):
+        reducer._quiet_from = started - 1
 
 
 def _is_reused(reducer: Standing, id: str) -> bool:

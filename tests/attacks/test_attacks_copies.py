@@ -98,14 +98,17 @@ def test_an_increment_tells_that_a_text_part_has_ended(place: int) -> None:
     assert len(reducer.messages[0].content) == 3
 
 
+@pytest.mark.parametrize("dropped", [False, True])
 @pytest.mark.parametrize("place", range(7))
-def test_a_checkpoint_changes_nothing_of_a_call_that_begins_anew(place: int) -> None:
+def test_a_checkpoint_changes_nothing_of_a_call_that_begins_anew(place: int, dropped: bool) -> None:
     call = [
         {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f"},
         {"type": "TOOL_CALL_END", "toolCallId": "c"},
     ]
     reducer = agui.Reducer()
     for number, event in enumerate([STARTED, *call, *TALKING[1:3], TALKING[-2], *call, FINISHED]):
+        if number == 3 and dropped:
+            reducer.apply({"type": "MESSAGES_SNAPSHOT", "messages": []})
         reducer.apply(event)
         if number == place:
             reducer.checkpoint()
