@@ -110,7 +110,8 @@ def test_what_grows_is_shown_piece_by_piece(agui: Run) -> None:
         out = agui("chat", served.url, stdin=b"go\n").out
     assert 'call write (c1)\n  {"body": "a"}\n' in out
     assert "call empty (c2)\n  {}\n" in out
-    assert "call broken (c3)\n  {\nbroken arguments of c3\n" in out
+    assert "call broken (c3)\n  {\n" in out
+    assert "broken arguments of c3\n  character 1: the document ends too early\n" in out
     assert "result of write (c1)\n  written\n  down\n" in out
     assert 'activity plan\n  {"step": 2}' in out
 
