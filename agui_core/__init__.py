@@ -22,8 +22,8 @@ from agui_core.errors import (
     PatchError,
     ProtocolError,
     ResumeError,
+    StillWaiting,
     TransportError,
-    Waiting,
 )
 from agui_core.limits import Limits
 from agui_core.reducer import (
@@ -39,7 +39,7 @@ from agui_core.reducer import (
     conform,
     reduce,
 )
-from agui_core.warning import ProtocolWarning
+from agui_core.warnings import ProtocolWarning
 from agui_core.wire import JSONLinesDecoder, SSEDecoder, decode, encode, encode_sse, to_wire, validate
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ __all__ = [
     "Toolset",
     "TransportError",
     "Verdict",
-    "Waiting",
+    "StillWaiting",
     "apply_patch",
     "compact",
     "conform",

@@ -18,7 +18,7 @@ __all__ = [
     "ProtocolError",
     "ResumeError",
     "TransportError",
-    "Waiting",
+    "StillWaiting",
 ]
 
 
@@ -124,7 +124,7 @@ class TransportError(AGUIError):
         self.body = body
 
 
-class Waiting(AGUIError):
+class StillWaiting(AGUIError):
     """The user cannot go on in a conversation yet: `who` has to act first, `"application"`, `"approver"` or `"agent"`,
     on these `calls` and `interrupts` (ids).
     """

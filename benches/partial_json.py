@@ -24,7 +24,7 @@ import jiter
 import jsonriver
 import partial_json_parser
 
-from agui_core.reducer.partial_json import PartialJson
+from agui_core.reducer.partial_json.parser import PartialJson
 
 __all__ = [
     "DELTA",

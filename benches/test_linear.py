@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agui_core.stream.whole import OpenLine
+from agui_core.stream.json_line_end import JsonLineEnd
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.toolset import Toolset
@@ -42,7 +42,7 @@ def test_byte_by_byte_is_linear(decoder: type[SSEDecoder | JSONLinesDecoder], he
 
 def test_small_pieces_of_whole_events_are_linear() -> None:
     def feed(size: int) -> None:
-        line = OpenLine()
+        line = JsonLineEnd()
         assert not any(map(line.closes, [b'{"type":"RAW","event":"', *[b"}", b"{"] * size]))
 
     assert four_times(feed, 10_000) < 8

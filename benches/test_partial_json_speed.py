@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from partial_json import deltas, edits, jiter_prefixes, jsonriver_stream, minima, ours, plain, small
 
-from agui_core.reducer.partial_json import PartialJson
+from agui_core.reducer.partial_json.parser import PartialJson
 
 Pass = Callable[[Sequence[str]], Any]
 

@@ -12,7 +12,7 @@ import pytest
 from harness import reference_root, shared_root
 from hypothesis import HealthCheck, settings
 
-from agui_core.tools.slots import abandoned_threads
+from agui_core.tools.concurrency import abandoned_threads
 
 # How long an example takes is no matter of the tests.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
-from agui_core.cli.source import WrongUse
+from agui_core.cli.input import WrongUse
 
 if TYPE_CHECKING:
     from agui_core.stream import HttpAgent
@@ -70,7 +70,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; returns the exit status."""
     try:
-        from agui_core.stream.http import HttpAgent
+        from agui_core.stream.http_agent import HttpAgent
     except ImportError as error:
         raise WrongUse("chat needs httpx2: pip install 'agui_core[http]'") from error
     try:
@@ -90,11 +90,11 @@ def run(args: argparse.Namespace) -> int:
 def _talk(agent: HttpAgent, args: argparse.Namespace, middleware: Iterable[Any]) -> int:
     import anyio
 
-    from agui_core.cli.talk import Talk  # it loads what is async, which the other commands do without
+    from agui_core.cli.chat_session import ChatSession  # it loads what is async, which the other commands do without
     from agui_core.reducer.reducer import Reducer
 
     reducer = Reducer(policy="lenient" if args.lenient else "strict", middleware=middleware)
-    talk = Talk(agent, reducer, args.thread)
+    talk = ChatSession(agent, reducer, args.thread)
     anyio.run(talk.run)
     if talk.interrupted:
         raise KeyboardInterrupt

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
-from agui_core.cli.output import WholeFile
+from agui_core.cli.atomic_file import AtomicFile
+from agui_core.cli.escape import inert_json, safe_line
+from agui_core.cli.input import RecordedInput, WrongUse
 from agui_core.cli.reduce import add_source, make_reducer, warn_of_end
-from agui_core.cli.safe import inert_json, safe_line
-from agui_core.cli.source import Source, WrongUse
 from agui_core.cli.terminal import Progress, plural
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _into_file(args: argparse.Namespace) -> _Work:
     try:
-        with WholeFile(args.output) as output:
+        with AtomicFile(args.output) as output:
             work = _compact(args, output.file)
             if work.good:
                 output.keep()
@@ -75,7 +75,7 @@ def _into_file(args: argparse.Namespace) -> _Work:
 def _compact(args: argparse.Namespace, file: IO[bytes]) -> _Work:
     """Write the events to `file`, up to the end or to the refusal."""
     state = UNSET if args.input is None else make_reducer(args.input).state
-    with Source(args.file) as source:
+    with RecordedInput(args.file) as source:
         work = _Work(source)
         events = compact(
             work.payloads(),
@@ -100,7 +100,7 @@ def _compact(args: argparse.Namespace, file: IO[bytes]) -> _Work:
 class _Work:
     """Counts what goes in and what comes out."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RecordedInput) -> None:
         self.events_in = self.events_out = self.bytes_out = 0
         self.refusal: AGUIError | None = None
         self.progress = Progress(source, lambda: self.events_in)

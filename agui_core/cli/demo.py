@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from agui_core.cli.escape import safe_block, safe_json, safe_line
+from agui_core.cli.input import WrongUse
 from agui_core.cli.reduce import GOOD
-from agui_core.cli.safe import safe_block, safe_json, safe_line
-from agui_core.cli.source import WrongUse
 from agui_core.cli.terminal import Style, speaks_unicode
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.events import Event
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 def tool_use_assistant() -> ToolLoop:
     """The assistant: its tools and its rules, in a loop."""
-    from agui_core.cli.assistant import decide, toolset  # tools are loaded when they are used
+    from agui_core.cli.demo_agent import decide, toolset  # tools are loaded when they are used
     from agui_core.tools.loop import ToolLoop
 
     return ToolLoop(decide, toolset)

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from agui_core._text import cut
-from agui_core.cli.safe import cells_of, pretty, safe_block, wrapped
+from agui_core.cli.escape import cells_of, pretty, safe_block, wrapped
 from agui_core.cli.terminal import Style, is_terminal
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET

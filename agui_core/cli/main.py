@@ -13,8 +13,8 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from agui_core.cli import chat, compact, demo, reduce, rules, serve, verify, watch
-from agui_core.cli.safe import safe_line
-from agui_core.cli.source import WrongUse
+from agui_core.cli.escape import safe_line
+from agui_core.cli.input import WrongUse
 
 __all__ = ["main"]
 

@@ -13,18 +13,18 @@ from typing import Any
 import msgspec
 
 from agui_core._text import cut
+from agui_core.cli.escape import pretty, safe_json, safe_line
 from agui_core.cli.keyboard import Keyboard
 from agui_core.cli.live_text import LiveText
-from agui_core.cli.safe import pretty, safe_json, safe_line
 from agui_core.errors import AGUIError, ResumeError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt, ResumeEntry
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.approval import Verdict
-from agui_core.tools.arguments import read_arguments
 from agui_core.tools.errors import InvalidArguments
-from agui_core.tools.resume import APPROVAL, entry_of
+from agui_core.tools.interrupts import APPROVAL, entry_of
+from agui_core.tools.json_arguments import read_arguments
 
 __all__ = ["Questions"]
 

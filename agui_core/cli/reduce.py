@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from agui_core.cli.safe import safe_json, safe_line
-from agui_core.cli.source import Source, WrongUse, read_file
+from agui_core.cli.escape import safe_json, safe_line
+from agui_core.cli.input import RecordedInput, WrongUse, read_file
 from agui_core.cli.terminal import Progress, Style, is_terminal, plural, speaks_unicode
 from agui_core.cli.transcript import transcript
 from agui_core.errors import AGUIError
@@ -78,7 +78,7 @@ def make_reducer(path: str | None, **options: Any) -> Reducer:
         raise WrongUse(f"{path} is no run input: {error}") from None
 
 
-def warn_of_end(source: Source, *, empty: bool) -> None:
+def warn_of_end(source: RecordedInput, *, empty: bool) -> None:
     """Say on standard error what is odd about how a stream ended, or that it is `empty`: it held no event."""
     if source.cut_off:
         print("warning: the last block was discarded, as no blank line follows it [SSE-12]", file=sys.stderr)
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it; returns the exit status."""
     reducer = make_reducer(args.input, policy="lenient" if args.lenient else "strict")
     before = reducer.version
-    with Source(args.file) as source:
+    with RecordedInput(args.file) as source:
         _fold(source, reducer)
     empty = reducer.error is None and reducer.version == before
     warn_of_end(source, empty=empty)
@@ -125,7 +125,7 @@ def _refusal(error: Any) -> dict[str, Any]:
     return {"rule": error.rule, "index": error.index, "type": error.type, "message": error.message}
 
 
-def _fold(source: Source, reducer: Reducer) -> None:
+def _fold(source: RecordedInput, reducer: Reducer) -> None:
     """Apply it all, until the end or the refusal, which the reducer remembers."""
     apply = reducer.apply_lines if source.json_lines else reducer.apply_sse
     progress = Progress(source, lambda: reducer.version)

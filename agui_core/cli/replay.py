@@ -16,7 +16,7 @@ import anyio
 import msgspec
 
 from agui_core._text import quoted
-from agui_core.cli.source import Source, WrongUse
+from agui_core.cli.input import RecordedInput, WrongUse
 from agui_core.cli.terminal import plural
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
@@ -24,10 +24,10 @@ from agui_core.protocol.messages import AssistantMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.stream.asgi import MAX_BODY, Receive, Refused, Scope, Send, check_head, read_body, respond
 from agui_core.stream.event_stream import EventStream
-from agui_core.warning import WarningLog
+from agui_core.warnings import WarningLog
 from agui_core.wire.outgoing import enforce_input
 
-__all__ = ["Endpoint", "Recording"]
+__all__ = ["ReplayEndpoint", "Recording"]
 
 _STEP = 0.02
 """Seconds between two events of a recording without timestamps."""
@@ -76,7 +76,7 @@ _STARTS = {
 _head_of = msgspec.json.Decoder(_Head).decode
 
 
-def _events(source: Source, speed: float, rate: float | None) -> Iterable[_Event]:
+def _events(source: RecordedInput, speed: float, rate: float | None) -> Iterable[_Event]:
     """The events of a source and when they are due. What is no event has its place among them all the same."""
     decoder = source.decoder()
     last: int | None = None
@@ -100,7 +100,7 @@ def _events(source: Source, speed: float, rate: float | None) -> Iterable[_Event
         yield _Event(payload, pause, head.type if isinstance(head.type, str) else "", head.starts)
 
 
-def _payloads(source: Source, decoder: Any) -> Iterable[bytes]:
+def _payloads(source: RecordedInput, decoder: Any) -> Iterable[bytes]:
     try:
         for piece in source:
             yield from decoder.feed(piece)
@@ -115,7 +115,7 @@ class Recording:
     second, in place of the timestamps. Raises `WrongUse`.
     """
 
-    def __init__(self, source: Source, *, speed: float, rate: float | None, turns: bool) -> None:
+    def __init__(self, source: RecordedInput, *, speed: float, rate: float | None, turns: bool) -> None:
         events = list(_events(source, speed, rate))
         if not events:
             raise WrongUse(f"{source.name} holds no event: there is nothing to serve")
@@ -204,7 +204,7 @@ def _addressed(event: _Event, run_input: RunAgentInput, requested: bool) -> byte
 # --- the endpoint ---------------------------------------------------------------------------------------------------
 
 
-class Endpoint:
+class ReplayEndpoint:
     """The ASGI application. It sends what was recorded, which `agui_core.serve` would hold to the protocol."""
 
     def __init__(self, recording: Recording, origins: Iterable[str], say: Callable[[str], None]) -> None:

@@ -8,8 +8,8 @@ import sys
 import textwrap
 from typing import Any
 
-from agui_core.cli.safe import safe_json
-from agui_core.cli.source import WrongUse
+from agui_core.cli.escape import safe_json
+from agui_core.cli.input import WrongUse
 from agui_core.cli.terminal import Style, is_terminal
 from agui_core.rules import AREAS, RULES, near, rules_of
 

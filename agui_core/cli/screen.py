@@ -18,8 +18,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from agui_core.cli.safe import safe_json, safe_line
-from agui_core.cli.source import Source
+from agui_core.cli.escape import safe_json, safe_line
+from agui_core.cli.input import RecordedInput
 from agui_core.cli.terminal import Style, plural
 from agui_core.cli.transcript import Writer
 from agui_core.reducer.reducer import Reducer
@@ -35,7 +35,7 @@ _FRAME = 4
 class Screen:
     """A context manager over the terminal; `draw` shows the reducer as it is now."""
 
-    def __init__(self, reducer: Reducer, source: Source, console: Console | None = None) -> None:
+    def __init__(self, reducer: Reducer, source: RecordedInput, console: Console | None = None) -> None:
         self._reducer = reducer
         self._source = source
         self._console = console or Console(highlight=False, markup=False, emoji=False)

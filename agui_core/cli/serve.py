@@ -11,8 +11,8 @@ import math
 import socket
 from typing import Any
 
-from agui_core.cli.safe import safe_line
-from agui_core.cli.source import Source, WrongUse
+from agui_core.cli.escape import safe_line
+from agui_core.cli.input import RecordedInput, WrongUse
 from agui_core.cli.terminal import plural
 
 __all__ = ["add", "run"]
@@ -82,15 +82,15 @@ def run(args: argparse.Namespace) -> int:
         if error.name != "uvicorn":
             raise
         raise WrongUse("serve needs uvicorn: pip install 'agui_core[cli]'") from None
-    from agui_core.cli.replay import Endpoint, Recording  # they load what is async, which no other command needs
+    from agui_core.cli.replay import Recording, ReplayEndpoint  # they load what is async, which no other command needs
 
-    with Source(args.file) as source:
+    with RecordedInput(args.file) as source:
         recording = Recording(source, speed=args.speed, rate=args.rate, turns=args.turns)
     with _listen(args.port) as listener:
         size = f"{plural(recording.events, 'event')} in {plural(recording.runs, 'run')}"
         _say(f"{source.name}: {size}, at http://{_HOST}:{listener.getsockname()[1]}/")
         config = uvicorn.Config(
-            Endpoint(recording, args.allow_origin, _say),
+            ReplayEndpoint(recording, args.allow_origin, _say),
             lifespan="off",
             ws="none",
             log_level="critical",

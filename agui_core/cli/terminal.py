@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from agui_core.cli.source import Source
+from agui_core.cli.input import RecordedInput
 
 __all__ = ["Progress", "Style", "is_terminal", "plural", "speaks_unicode"]
 
@@ -53,7 +53,9 @@ class Style:
 class Progress:
     """How far a long read has come, on standard error, when that is a terminal and it takes more than a second."""
 
-    def __init__(self, source: Source, events: Callable[[], int], after: float = 1.0, every: float = 0.2) -> None:
+    def __init__(
+        self, source: RecordedInput, events: Callable[[], int], after: float = 1.0, every: float = 0.2
+    ) -> None:
         self._source = source
         self._events = events
         self._every = every

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from agui_core.cli.safe import pretty, safe_block, safe_line
+from agui_core.cli.escape import pretty, safe_block, safe_line
 from agui_core.cli.terminal import Style, plural
 from agui_core.protocol import content as c
 from agui_core.protocol import messages as m

@@ -12,15 +12,15 @@ from typing import Any
 
 import msgspec
 
-from agui_core.cli.located import Located
+from agui_core.cli.escape import safe_json, safe_line
+from agui_core.cli.input import RecordedInput
+from agui_core.cli.line_numbers import LineNumbers
 from agui_core.cli.reduce import add_source, make_reducer
-from agui_core.cli.safe import safe_json, safe_line
-from agui_core.cli.source import Source
 from agui_core.cli.terminal import Progress, Style, plural, speaks_unicode
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer.reducer import Reducer
-from agui_core.warning import ProtocolWarning
+from agui_core.warnings import ProtocolWarning
 
 __all__ = ["add", "run"]
 
@@ -73,7 +73,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 def run(args: argparse.Namespace) -> int:
     """Do it; returns the exit status."""
-    with Source(args.file) as source:
+    with RecordedInput(args.file) as source:
         report = (_JsonReport if args.json else _TextReport)(source)
         check = _Check(source, report)
         check.run(make_reducer(args.input, policy="lenient", on_warning=check.note))
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 class _Check:
     """One pass over the stream."""
 
-    def __init__(self, source: Source, report: _TextReport) -> None:
+    def __init__(self, source: RecordedInput, report: _TextReport) -> None:
         self.events = self.errors = self.warnings = 0
         self.status = "idle"
         self.empty = False
@@ -98,7 +98,7 @@ class _Check:
 
     def run(self, reducer: Reducer) -> None:
         """Read to the end, or to where a limit is exceeded."""
-        located = Located(self._source, Limits().event_bytes)
+        located = LineNumbers(self._source, Limits().event_bytes)
         try:
             for self._line, payload in located:
                 reducer.apply(payload)
@@ -129,7 +129,7 @@ class _Check:
         index = self.events if error.index is None else error.index
         self._found("error", error.rule, f"{error.message}; the check ends here", index=index, type=error.type)
 
-    def _end(self, reducer: Reducer, located: Located) -> None:
+    def _end(self, reducer: Reducer, located: LineNumbers) -> None:
         if located.discarded is not None:
             self._line = located.discarded
             self._found("warning", "SSE-12", "the last block is discarded: no blank line follows it")
@@ -156,7 +156,7 @@ class _Check:
 class _TextReport:
     """A line for each finding, and the summary on standard error."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RecordedInput) -> None:
         self._source = source
         self._style = Style(sys.stdout)
 
@@ -177,7 +177,7 @@ class _TextReport:
 class _JsonReport(_TextReport):
     """One JSON object, written as it grows."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RecordedInput) -> None:
         super().__init__(source)
         self._ascii = not speaks_unicode(sys.stdout)
         self._before = '{"violations": [\n'

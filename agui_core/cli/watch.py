@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from agui_core.cli.input import RecordedInput, WrongUse
 from agui_core.cli.reduce import GOOD, add_source, make_reducer
-from agui_core.cli.source import Source, WrongUse
 from agui_core.cli.terminal import Style, is_terminal
 from agui_core.cli.transcript import transcript
 from agui_core.errors import AGUIError
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if not is_terminal(sys.stdout):
         raise WrongUse("watch needs a terminal to draw on; agui reduce writes the same conversation anywhere")
     reducer = make_reducer(args.input, policy="lenient" if args.lenient else "strict")
-    with Source(args.file) as source:
+    with RecordedInput(args.file) as source:
         with Screen(reducer, source) as screen:
             _play(source, reducer, screen, 0.0 if args.file == "-" else args.speed)
         for line in transcript(reducer, Style(sys.stdout)):
@@ -91,7 +91,7 @@ def _factor(text: str) -> float:
     return factor
 
 
-def _play(source: Source, reducer: Reducer, screen: Screen, speed: float) -> None:
+def _play(source: RecordedInput, reducer: Reducer, screen: Screen, speed: float) -> None:
     decoder = source.decoder()
     pace = _Pace(screen, speed)
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from agui_core.protocol.base import UNSET, UnsetType
-from agui_core.protocol.run import Tool
+from agui_core.protocol.run import ToolDeclaration
 
 __all__ = [
     "AgentCapabilities",
@@ -79,7 +79,7 @@ class ToolCapabilities(_Group, frozen=True, kw_only=True):
     """
 
     supported: bool | UnsetType = UNSET
-    items: tuple[Tool, ...] | UnsetType = UNSET
+    items: tuple[ToolDeclaration, ...] | UnsetType = UNSET
     parallel_calls: bool | UnsetType = UNSET
     client_provided: bool | UnsetType = UNSET
 

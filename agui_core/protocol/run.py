@@ -21,14 +21,14 @@ __all__ = [
     "SuccessOutcome",
     "SuspendedOutcome",
     "TokenUsage",
-    "Tool",
+    "ToolDeclaration",
 ]
 
 PROTOCOL_VERSION = "1.0"
 """The version that this library speaks (VER-1)."""
 
 
-class Tool(WireStruct, frozen=True, kw_only=True):
+class ToolDeclaration(WireStruct, frozen=True, kw_only=True):
     """A tool that the application offers.
 
     name: what a call names it by.
@@ -86,7 +86,7 @@ class RunAgentInput(WireStruct, frozen=True, kw_only=True):
     protocol_version: str | UnsetType = UNSET
     parent_run_id: str | UnsetType = UNSET
     state: NotNull | UnsetType = UNSET
-    tools: tuple[Tool, ...] | UnsetType = UNSET
+    tools: tuple[ToolDeclaration, ...] | UnsetType = UNSET
     context: tuple[Context, ...] | UnsetType = UNSET
     forwarded_props: NotNull | UnsetType = UNSET
     resume: tuple[ResumeEntry, ...] | UnsetType = UNSET

@@ -7,8 +7,8 @@ from typing import Any
 from agui_core.errors import LimitExceeded
 from agui_core.protocol import events as e
 from agui_core.protocol import messages as m
-from agui_core.reducer.entries import MessageEntry
-from agui_core.reducer.standing import Standing
+from agui_core.reducer.builders import MessageBuilder
+from agui_core.reducer.state import Standing
 
 __all__ = [
     "bound",
@@ -30,7 +30,7 @@ def bound(event: e.Event, name: str, wanted: int, limit: int) -> None:
         )
 
 
-def bound_text(reducer: Standing, event: e.Event, entry: MessageEntry, *, sum_too: bool = True) -> None:
+def bound_text(reducer: Standing, event: e.Event, entry: MessageBuilder, *, sum_too: bool = True) -> None:
     characters = entry.characters
     longest = max(
         [characters if not entry.calls else len(entry.text or ""), *(len(c.text or "") for c in entry.calls or ())]
@@ -67,7 +67,7 @@ def prepare_result(reducer: Standing, event: e.ToolCallResultEvent) -> None:
     one_more_message(reducer, event)
     if reducer._careful:
         made = m.ToolMessage(id=event.message_id, tool_call_id=event.tool_call_id, content=event.content)
-        bound_text(reducer, event, MessageEntry.of(made, reducer._limits))
+        bound_text(reducer, event, MessageBuilder.of(made, reducer._limits))
 
 
 def prepare_content(reducer: Standing, event: Any) -> None:

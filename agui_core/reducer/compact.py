@@ -29,9 +29,9 @@ from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.messages import AssistantMessage
 from agui_core.reducer.chunks import TRIADS, Family
 from agui_core.reducer.conformer import conform
-from agui_core.reducer.folding import Folding, size_of
-from agui_core.reducer.standing import Middleware, Policy
-from agui_core.warning import ProtocolWarning
+from agui_core.reducer.patch_merger import PatchMerger, size_of
+from agui_core.reducer.state import Middleware, Policy
+from agui_core.warnings import ProtocolWarning
 
 __all__ = ["compact"]
 
@@ -134,7 +134,7 @@ class _Item(msgspec.Struct, eq=False):
 class _Activity(msgspec.Struct, eq=False):
     """An activity of this run whose content is known."""
 
-    folding: Folding
+    folding: PatchMerger
     activity_type: str
     owner: str | UnsetType
     metadata: dict[str, Any] | UnsetType = UNSET
@@ -148,7 +148,7 @@ class _Activity(msgspec.Struct, eq=False):
             self.tag = event.subagent_run_id
 
     def release(self, value: Any = UNSET) -> list[e.Event]:
-        """What waits, as one event; see `Folding.take`."""
+        """What waits, as one event; see `PatchMerger.take`."""
         last, count, whole = self.folding.last, self.folding.count, self.folding.whole
         metadata, tag = self.metadata, self.tag
         self.metadata = self.tag = UNSET
@@ -196,9 +196,9 @@ class _Compactor:
         self._waiting: dict[_Key, _Item] = {}
         self._held = 0
         self._activities: dict[str, _Activity] = {}
-        self._state: Folding | None = None
+        self._state: PatchMerger | None = None
         if state is not UNSET:
-            self._state = Folding({} if state is None else state, limits, self._document_bound, object_only=False)
+            self._state = PatchMerger({} if state is None else state, limits, self._document_bound, object_only=False)
 
     def feed(self, event: e.Event) -> list[e.Event]:
         """The events that go out now that this one has come."""
@@ -262,7 +262,7 @@ class _Compactor:
     def state_snapshot(self, event: e.StateSnapshotEvent) -> list[e.Event]:
         try:
             if self._state is None:
-                self._state = Folding(event.snapshot, self._limits, self._document_bound, object_only=False)
+                self._state = PatchMerger(event.snapshot, self._limits, self._document_bound, object_only=False)
             else:
                 self._state.replace(event.snapshot)
         except LimitExceeded:
@@ -313,7 +313,7 @@ class _Compactor:
             return [event] if activity is None else [*activity.release(), event]
         try:
             if activity is None:
-                folding = Folding(event.content, self._limits, self._room_of(event), object_only=True)
+                folding = PatchMerger(event.content, self._limits, self._room_of(event), object_only=True)
                 self._activities[event.message_id] = _Activity(folding, event.activity_type, event.subagent_run_id)
                 return [event]
             activity.folding.replace(event.content)

@@ -12,11 +12,11 @@ from typing import Any
 from agui_core.errors import AGUIError, DecodeError, LimitExceeded, ProtocolError
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
-from agui_core.reducer.gate import Gate
-from agui_core.reducer.intake import through
+from agui_core.reducer.apply import through
 from agui_core.reducer.items import Noted
-from agui_core.reducer.standing import Middleware, Policy
-from agui_core.warning import ProtocolWarning, WarningLog
+from agui_core.reducer.state import Middleware, Policy
+from agui_core.reducer.verify import Verifier
+from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire import Decoder
 
 __all__ = ["Conformer", "conform"]
@@ -37,7 +37,7 @@ class Conformer:
         limits = limits or Limits()
         self._log = WarningLog(limits.warnings, on_warning)
         self._decoder = Decoder(self._log, policy=policy, limits=limits)
-        self._gate = Gate(limits, Noted(self), lenient=policy == "lenient")
+        self._gate = Verifier(limits, Noted(self), lenient=policy == "lenient")
         self._middleware = tuple(middleware)
         self._error: AGUIError | None = None
         self._index = 0

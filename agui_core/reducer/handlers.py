@@ -27,10 +27,10 @@ from agui_core.reducer.bounds import (
     prepare_message,
     prepare_result,
 )
-from agui_core.reducer.entries import CallEntry, MessageEntry
-from agui_core.reducer.items import Open
+from agui_core.reducer.builders import CallBuilder, MessageBuilder
+from agui_core.reducer.items import OpenItem
 from agui_core.reducer.reconcile import reconcile
-from agui_core.reducer.standing import Standing, Status
+from agui_core.reducer.state import Standing, Status
 
 __all__ = ["HANDLERS"]
 
@@ -51,7 +51,7 @@ def _new_text(event: Any) -> m.Message:
     return make(id=event.message_id, content="", name=event.name, subagent_run_id=event.subagent_run_id)
 
 
-def _message_start(reducer: Standing, event: Any, item: Open) -> None:
+def _message_start(reducer: Standing, event: Any, item: OpenItem) -> None:
     conversation = reducer._conversation
     entry = conversation.index.get(event.message_id)
     if entry is None:
@@ -68,7 +68,7 @@ def _message_start(reducer: Standing, event: Any, item: Open) -> None:
     reducer._heat(item)
 
 
-def _note_reopened(reducer: Standing, event: Any, entry: MessageEntry) -> None:
+def _note_reopened(reducer: Standing, event: Any, entry: MessageBuilder) -> None:
     """OPEN-5, TEXT-3: the established role and name stand."""
     role = "reasoning" if isinstance(event, e.ReasoningMessageStartEvent) else event.role
     if role is UNSET:
@@ -80,7 +80,7 @@ def _note_reopened(reducer: Standing, event: Any, entry: MessageEntry) -> None:
         reducer._warn("TEXT-3", event, f"message {quoted(entry.id)} keeps its name")
 
 
-def _message_content(reducer: Standing, event: Any, item: Open) -> None:
+def _message_content(reducer: Standing, event: Any, item: OpenItem) -> None:
     entry = item.entry or _recreate_message(reducer, event, item)
     if entry.document is None:
         entry.pieces.append(event.delta)
@@ -90,14 +90,14 @@ def _message_content(reducer: Standing, event: Any, item: Open) -> None:
     reducer._heat(item)
 
 
-def _message_end(reducer: Standing, event: Any, item: Open) -> None:
+def _message_end(reducer: Standing, event: Any, item: OpenItem) -> None:
     reducer._cool(item)
     reducer._speaks = True
     if item.entry is not None and item.entry.document is None:
         _merge(reducer, event, item.entry)
 
 
-def _merge(reducer: Standing, event: Any, entry: MessageEntry) -> None:
+def _merge(reducer: Standing, event: Any, entry: MessageBuilder) -> None:
     """What start, content and end of a message have in common: META-3, and that an activity takes nothing (OPEN-5)."""
     if entry.document is not None:
         reducer._warn(
@@ -108,7 +108,7 @@ def _merge(reducer: Standing, event: Any, entry: MessageEntry) -> None:
         reducer._conversation.touch(entry)
 
 
-def _recreate_message(reducer: Standing, event: Any, item: Open) -> MessageEntry:
+def _recreate_message(reducer: Standing, event: Any, item: OpenItem) -> MessageBuilder:
     reducer._warn(
         "OPEN-6", event, f"message {quoted(item.id)} was dropped by a snapshot while it was open; it is made again"
     )
@@ -119,7 +119,7 @@ def _recreate_message(reducer: Standing, event: Any, item: Open) -> MessageEntry
 # --- tool calls ---------------------------------------------------------------------------------------------------
 
 
-def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: Open) -> None:
+def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: OpenItem) -> None:
     conversation = reducer._conversation
     sequence = reducer._gate.sequence
     if reducer._speaks or sequence.texts or sequence.reasonings:
@@ -169,14 +169,14 @@ def _is_reused(reducer: Standing, id: str) -> bool:
     return result is not None and 0 <= result.added <= reducer._begun and id not in reducer._gate.sequence.answered
 
 
-def _make_call(reducer: Standing, event: e.ToolCallStartEvent) -> CallEntry:
+def _make_call(reducer: Standing, event: e.ToolCallStartEvent) -> CallBuilder:
     holder = _call_holder(reducer, event)
-    call = CallEntry(event.tool_call_id, "", UNSET, holder, len(holder.calls or ()), event.tool_call_name)
+    call = CallBuilder(event.tool_call_id, "", UNSET, holder, len(holder.calls or ()), event.tool_call_name)
     reducer._conversation.add_call(call)
     return call
 
 
-def _call_holder(reducer: Standing, event: e.ToolCallStartEvent) -> MessageEntry:
+def _call_holder(reducer: Standing, event: e.ToolCallStartEvent) -> MessageBuilder:
     """TOOL-2, OPEN-4: the assistant message for a new call, minted if need be."""
     conversation = reducer._conversation
     id = event.parent_message_id or event.tool_call_id
@@ -198,7 +198,7 @@ def _call_holder(reducer: Standing, event: e.ToolCallStartEvent) -> MessageEntry
     return conversation.append(m.AssistantMessage(id=id, subagent_run_id=event.subagent_run_id))
 
 
-def _call_args(reducer: Standing, event: e.ToolCallArgsEvent, item: Open) -> None:
+def _call_args(reducer: Standing, event: e.ToolCallArgsEvent, item: OpenItem) -> None:
     call = item.entry
     if call is None:
         reducer._warn(
@@ -216,7 +216,7 @@ def _call_args(reducer: Standing, event: e.ToolCallArgsEvent, item: Open) -> Non
     reducer._heat(item)
 
 
-def _call_end(reducer: Standing, event: e.ToolCallEndEvent, item: Open) -> None:
+def _call_end(reducer: Standing, event: e.ToolCallEndEvent, item: OpenItem) -> None:
     reducer._cool(item)
     call = item.entry
     if call is not None:
@@ -348,7 +348,7 @@ def _find_quiet(reducer: Standing) -> None:
     reducer._quiet_from = len(started)
 
 
-def _remember(item: Open) -> None:
+def _remember(item: OpenItem) -> None:
     """Keep established role, name and owner in the start of an open item, whoever made it."""
     entry, start = item.entry, item.start
     if entry is None:
@@ -378,7 +378,7 @@ def _prepare_activity_snapshot(reducer: Standing, event: e.ActivitySnapshotEvent
             metadata=event.metadata if event.metadata is UNSET else dict(event.metadata),
             subagent_run_id=event.subagent_run_id,
         )
-        reducer._prepared = MessageEntry.of(made, reducer._limits)
+        reducer._prepared = MessageBuilder.of(made, reducer._limits)
     elif entry.document is not None and event.replace is not False:
         entry.document.replace(event.content)
 
@@ -442,7 +442,7 @@ def _activity_delta(reducer: Standing, event: e.ActivityDeltaEvent, item: None) 
 def _prepare_run_started(reducer: Standing, event: e.RunStartedEvent) -> None:
     if event.input is not UNSET:
         bound(event, "messages", reducer._conversation.count + len(event.input.messages), reducer._limits.messages)
-        reducer._prepared = [MessageEntry.of(message, reducer._limits) for message in event.input.messages]
+        reducer._prepared = [MessageBuilder.of(message, reducer._limits) for message in event.input.messages]
         calls = sum(len(entry.calls or ()) for entry in reducer._prepared)
         bound(event, "tool_calls", reducer._conversation.call_count + calls, reducer._limits.tool_calls)
         for entry in reducer._prepared:

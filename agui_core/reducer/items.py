@@ -10,7 +10,7 @@ import msgspec
 from agui_core.protocol import events as e
 from agui_core.reducer.chunks import Owner
 
-__all__ = ["Note", "Noted", "Open"]
+__all__ = ["Note", "Noted", "OpenItem"]
 
 
 class Note(Protocol):
@@ -31,7 +31,7 @@ class Noted:
         self._owner()._note(rule, type, message, refused=refused)  # type: ignore[union-attr]
 
 
-class Open(msgspec.Struct, eq=False):
+class OpenItem(msgspec.Struct, eq=False):
     """An item between its start and its end: a text message, a tool call or a reasoning message."""
 
     id: str

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from agui_core._text import quoted
 from agui_core.limits import Limits
 from agui_core.protocol import messages as m
-from agui_core.reducer.conversation import Conversation
-from agui_core.reducer.entries import MessageEntry
+from agui_core.reducer.builders import MessageBuilder
+from agui_core.reducer.message_store import MessageStore
 
 __all__ = ["reconcile"]
 
@@ -28,8 +28,8 @@ _encode = msgspec.json.encode
 
 
 def reconcile(
-    conversation: Conversation, messages: tuple[m.Message, ...], *, lenient: bool
-) -> tuple[list[MessageEntry], list[Finding]]:
+    conversation: MessageStore, messages: tuple[m.Message, ...], *, lenient: bool
+) -> tuple[list[MessageBuilder], list[Finding]]:
     """The entries after the snapshot, in order, and what is odd about it. The conversation is settled; nothing
     changes.
     """
@@ -47,7 +47,7 @@ def reconcile(
     # A message that changed its identity but not its id still replaces the one that is held.
     renamed = {message.id: identity for identity, message in last.items() if identity not in held_identities}
     used: set[Identity] = set()
-    entries: list[MessageEntry] = []
+    entries: list[MessageBuilder] = []
     for entry in held:
         identity = _identity(entry.base)
         if identity not in last and entry.id in renamed:
@@ -59,7 +59,9 @@ def reconcile(
             used.add(identity)
         elif entry.role in kept_roles:
             entries.append(entry)
-    entries += [MessageEntry.of(message, conversation.limits) for message in messages if _identity(message) not in used]
+    entries += [
+        MessageBuilder.of(message, conversation.limits) for message in messages if _identity(message) not in used
+    ]
     return entries, findings
 
 
@@ -67,19 +69,19 @@ def _identity(message: m.Message) -> Identity:
     return message.id, message.tool_call_id if isinstance(message, m.ToolMessage) else None
 
 
-def _restated(entry: MessageEntry, message: m.Message, limits: Limits) -> MessageEntry:
+def _restated(entry: MessageBuilder, message: m.Message, limits: Limits) -> MessageBuilder:
     """The held entry if the snapshot says the same, so that it keeps its identity; else a new one."""
     held = entry.message or entry.build()
     # Equal structs may still differ in open data, where `True == 1`.
     if held == message and _encode(held) == _encode(message):
         return entry
-    fresh = MessageEntry.of(message, limits)
+    fresh = MessageBuilder.of(message, limits)
     fresh.added = entry.added  # it was there, only otherwise
     return fresh
 
 
 def _clean_calls(
-    conversation: Conversation, messages: tuple[m.Message, ...], findings: list[Finding], *, lenient: bool
+    conversation: MessageStore, messages: tuple[m.Message, ...], findings: list[Finding], *, lenient: bool
 ) -> tuple[m.Message, ...]:
     seen: set[str] = set()
     cleaned: list[m.Message] = []
@@ -100,7 +102,7 @@ def _clean_calls(
     return tuple(cleaned)
 
 
-def _better_arguments(conversation: Conversation, call: m.ToolCall, findings: list[Finding]) -> m.ToolCall:
+def _better_arguments(conversation: MessageStore, call: m.ToolCall, findings: list[Finding]) -> m.ToolCall:
     """Lenient: arguments that are no JSON document do not replace held ones that are."""
     held = conversation.calls.get(call.id)
     if held is None or not held.text or _is_json(call.function.arguments) or not _is_json(held.text):

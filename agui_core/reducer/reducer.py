@@ -19,13 +19,13 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message, ToolMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import checkpoint
-from agui_core.reducer.entries import CallEntry, Entry, MessageEntry
+from agui_core.reducer.apply import Intake
+from agui_core.reducer.builders import Builder, CallBuilder, MessageBuilder
 from agui_core.reducer.handlers import HANDLERS
-from agui_core.reducer.intake import Intake
-from agui_core.reducer.items import Noted, Open
-from agui_core.reducer.standing import Middleware, Policy, Status
+from agui_core.reducer.items import Noted, OpenItem
+from agui_core.reducer.state import Middleware, Policy, Status
 from agui_core.reducer.views import Changes, Run, ToolCalls
-from agui_core.warning import ProtocolWarning
+from agui_core.warnings import ProtocolWarning
 
 __all__ = ["Reducer", "reduce"]
 
@@ -170,7 +170,7 @@ class Reducer(Intake):
         added: list[str] = []
         calls: list[str] = []
         for entry in conversation.changed_since(since):
-            if isinstance(entry, CallEntry):
+            if isinstance(entry, CallBuilder):
                 calls.append(entry.id)
             else:
                 (added if entry.added > since else changed).append(entry.id)
@@ -267,7 +267,7 @@ class Reducer(Intake):
         """What the checkpoint that this was restored from had as `extra`; empty for any other reducer."""
         return self._extra
 
-    def _bind_items(self, other: Reducer, new_of: Mapping[Entry, Entry]) -> None:
+    def _bind_items(self, other: Reducer, new_of: Mapping[Builder, Builder]) -> None:
         """Give our open items the entries that correspond to those of the reducer we are a copy of."""
         ours, theirs = self._gate.sequence, other._gate.sequence
         for table, model in (
@@ -281,14 +281,14 @@ class Reducer(Intake):
         for warm, model_warm in zip(self._warmable, other._warmable, strict=True):
             warm.update({id: new_of[entry] for id, entry in model_warm.items()})
 
-    def _finish_event(self, other: Reducer, new_of: Mapping[Entry, Entry]) -> None:
+    def _finish_event(self, other: Reducer, new_of: Mapping[Builder, Builder]) -> None:
         """Apply what is left of the event in whose middle the reducer was copied, by its own observer."""
 
         def ours(entry: Any) -> Any:
-            return new_of.get(entry) or (entry.copy() if isinstance(entry, MessageEntry) else None)
+            return new_of.get(entry) or (entry.copy() if isinstance(entry, MessageBuilder) else None)
 
         match other._prepared:
-            case MessageEntry() as entry:
+            case MessageBuilder() as entry:
                 self._prepared = ours(entry)
             case list() as entries:
                 self._prepared = [ours(entry) for entry in entries]
@@ -309,13 +309,13 @@ class Reducer(Intake):
 
     # --- for handlers and views -------------------------------------------------------------------------------------
 
-    def _settled_call(self, id: str) -> CallEntry | None:
+    def _settled_call(self, id: str) -> CallBuilder | None:
         call = self._conversation.calls.get(id)
         if call is not None and call.pieces:
             self._conversation.fold_call(call)
         return call
 
-    def _call_ids(self) -> Mapping[str, CallEntry]:
+    def _call_ids(self) -> Mapping[str, CallBuilder]:
         return self._conversation.calls
 
     def _result_of(self, id: str) -> ToolMessage | None:
@@ -327,7 +327,7 @@ class Reducer(Intake):
         return message if isinstance(message, ToolMessage) else None
 
 
-def _same(one: Open | None, other: Open) -> bool:
+def _same(one: OpenItem | None, other: OpenItem) -> bool:
     """Whether two open items are the same one, in two reducers."""
     return one is not None and type(one.start) is type(other.start)
 

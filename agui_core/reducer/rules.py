@@ -15,17 +15,17 @@ from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.run import PROTOCOL_VERSION, InterruptOutcome, SuccessOutcome, SuspendedOutcome, TokenUsage
 from agui_core.reducer.chunks import Owner, name_owner, refuse
-from agui_core.reducer.items import Open
+from agui_core.reducer.items import OpenItem
 
 if TYPE_CHECKING:
-    from agui_core.reducer.sequence import Sequence
+    from agui_core.reducer.stream_state import StreamState
 
 __all__ = ["TABLES", "refuse_by_phase"]
 
-Rule: TypeAlias = Callable[["Sequence", Any], Open | None]
+Rule: TypeAlias = Callable[["StreamState", Any], OpenItem | None]
 
 
-def refuse_by_phase(sequence: Sequence, event: e.Event) -> ProtocolError:
+def refuse_by_phase(sequence: StreamState, event: e.Event) -> ProtocolError:
     """The refusal of an event that a phase's table does not have."""
     match sequence.phase:
         case "idle":
@@ -45,7 +45,7 @@ def refuse_by_phase(sequence: Sequence, event: e.Event) -> ProtocolError:
             return refuse("RUN-7", event, "the run has failed; only RUN_STARTED may follow", *_run(sequence))
 
 
-def _run(sequence: Sequence) -> tuple[str, ...]:
+def _run(sequence: StreamState) -> tuple[str, ...]:
     return () if sequence.run_id is None else (sequence.run_id,)
 
 
@@ -56,7 +56,7 @@ def _owner_of(tag: str | UnsetType) -> Owner:
 # --- runs ---------------------------------------------------------------------------------------------------------
 
 
-def _run_started(sequence: Sequence, event: e.RunStartedEvent) -> None:
+def _run_started(sequence: StreamState, event: e.RunStartedEvent) -> None:
     if sequence.thread_id is not None and event.thread_id != sequence.thread_id:
         sequence.warn(
             "RUN-10",
@@ -74,7 +74,7 @@ def _run_started(sequence: Sequence, event: e.RunStartedEvent) -> None:
         sequence.own_messages(event, event.input.messages, authoritative=False)
 
 
-def _note_version(sequence: Sequence, event: e.Event, declared: str) -> None:
+def _note_version(sequence: StreamState, event: e.Event, declared: str) -> None:
     """VER-2, VER-3: compare number by number; newer or unreadable is a warning."""
     major, dot, minor = declared.partition(".")
     readable = bool(dot) and all(part.isascii() and part.isdigit() and len(part) < 10 for part in (major, minor))
@@ -88,7 +88,7 @@ def _note_version(sequence: Sequence, event: e.Event, declared: str) -> None:
         )
 
 
-def _run_finished(sequence: Sequence, event: e.RunFinishedEvent) -> None:
+def _run_finished(sequence: StreamState, event: e.RunFinishedEvent) -> None:
     if sequence.anything_open:
         noun, ids = _what_is_open(sequence)
         raise refuse(
@@ -124,7 +124,7 @@ def _run_finished(sequence: Sequence, event: e.RunFinishedEvent) -> None:
     sequence.set_phase("finished")
 
 
-def _what_is_open(sequence: Sequence) -> tuple[str, list[str]]:
+def _what_is_open(sequence: StreamState) -> tuple[str, list[str]]:
     for noun, ids in (
         ("text messages are", list(sequence.texts)),
         ("tool calls are", list(sequence.calls)),
@@ -137,14 +137,14 @@ def _what_is_open(sequence: Sequence) -> tuple[str, list[str]]:
     return "subagents are", list(sequence.subagents)
 
 
-def _note_usage(sequence: Sequence, event: e.Event, usage: tuple[TokenUsage, ...] | UnsetType) -> None:
+def _note_usage(sequence: StreamState, event: e.Event, usage: tuple[TokenUsage, ...] | UnsetType) -> None:
     for entry in usage or ():
         counts = (entry.input_tokens, entry.output_tokens, entry.total_tokens)
         if UNSET not in counts and counts[0] + counts[1] != counts[2]:  # type: ignore[operator]
             sequence.warn("USE-1", event, f"totalTokens {counts[2]} is not inputTokens + outputTokens")
 
 
-def _run_error(sequence: Sequence, event: e.RunErrorEvent) -> None:
+def _run_error(sequence: StreamState, event: e.RunErrorEvent) -> None:
     _note_usage(sequence, event, event.usage)
     sequence.set_phase("failed")
 
@@ -152,7 +152,7 @@ def _run_error(sequence: Sequence, event: e.RunErrorEvent) -> None:
 # --- triads -------------------------------------------------------------------------------------------------------
 
 
-def _own(sequence: Sequence, event: e.Event, owners: dict[str, Owner], id: str, owner: Owner) -> Owner:
+def _own(sequence: StreamState, event: e.Event, owners: dict[str, Owner], id: str, owner: Owner) -> Owner:
     """Note the owner of an id unless it has one; returns the owner that stands. Bounds the ids known in one run, which
     may be more than what is held: a snapshot can drop what is open.
     """
@@ -167,19 +167,19 @@ def _own(sequence: Sequence, event: e.Event, owners: dict[str, Owner], id: str, 
 
 
 def _open_item(
-    sequence: Sequence, event: Any, table: dict[str, Open], owners: dict[str, Owner], noun: str, id: str
-) -> Open:
+    sequence: StreamState, event: Any, table: dict[str, OpenItem], owners: dict[str, Owner], noun: str, id: str
+) -> OpenItem:
     if id in table:
         raise refuse("STR-1", event, f"{noun} {quoted(id)} is already open; end it before it is started again", id)
     if id in owners:
         sequence.agree(event, event.subagent_run_id, owners[id], noun, id, "SUB-10")
     sequence.room_for_one(event)
     owner = _own(sequence, event, owners, id, _owner_of(event.subagent_run_id))
-    item = table[id] = Open(id, owner, event)
+    item = table[id] = OpenItem(id, owner, event)
     return item
 
 
-def _continue_item(sequence: Sequence, event: Any, table: dict[str, Open], noun: str, id: str) -> Open:
+def _continue_item(sequence: StreamState, event: Any, table: dict[str, OpenItem], noun: str, id: str) -> OpenItem:
     item = table.get(id)
     if item is None:
         raise refuse("STR-2", event, f"{noun} {quoted(id)} is not open; start it first", id)
@@ -188,25 +188,25 @@ def _continue_item(sequence: Sequence, event: Any, table: dict[str, Open], noun:
     return item
 
 
-def _end_item(sequence: Sequence, event: Any, table: dict[str, Open], noun: str, id: str) -> Open:
+def _end_item(sequence: StreamState, event: Any, table: dict[str, OpenItem], noun: str, id: str) -> OpenItem:
     item = _continue_item(sequence, event, table, noun, id)
     del table[id]
     return item
 
 
-def _text_start(sequence: Sequence, event: e.TextMessageStartEvent) -> Open:
+def _text_start(sequence: StreamState, event: e.TextMessageStartEvent) -> OpenItem:
     return _open_item(sequence, event, sequence.texts, sequence.message_owners, "text message", event.message_id)
 
 
-def _text_content(sequence: Sequence, event: e.TextMessageContentEvent) -> Open:
+def _text_content(sequence: StreamState, event: e.TextMessageContentEvent) -> OpenItem:
     return _continue_item(sequence, event, sequence.texts, "text message", event.message_id)
 
 
-def _text_end(sequence: Sequence, event: e.TextMessageEndEvent) -> Open:
+def _text_end(sequence: StreamState, event: e.TextMessageEndEvent) -> OpenItem:
     return _end_item(sequence, event, sequence.texts, "text message", event.message_id)
 
 
-def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
+def _call_start(sequence: StreamState, event: e.ToolCallStartEvent) -> OpenItem:
     # EVT-6: an empty parentMessageId counts as absent.
     id, parent, tag = event.tool_call_id, event.parent_message_id or UNSET, event.subagent_run_id
     if id in sequence.calls:
@@ -223,26 +223,26 @@ def _call_start(sequence: Sequence, event: e.ToolCallStartEvent) -> Open:
     sequence.room_for_one(event)
     _own(sequence, event, sequence.call_owners, id, owner)
     sequence.started_calls[id] = event.tool_call_name
-    item = sequence.calls[id] = Open(id, owner, event)
+    item = sequence.calls[id] = OpenItem(id, owner, event)
     return item
 
 
-def _call_args(sequence: Sequence, event: e.ToolCallArgsEvent) -> Open:
+def _call_args(sequence: StreamState, event: e.ToolCallArgsEvent) -> OpenItem:
     return _continue_item(sequence, event, sequence.calls, "tool call", event.tool_call_id)
 
 
-def _call_end(sequence: Sequence, event: e.ToolCallEndEvent) -> Open:
+def _call_end(sequence: StreamState, event: e.ToolCallEndEvent) -> OpenItem:
     return _end_item(sequence, event, sequence.calls, "tool call", event.tool_call_id)
 
 
-def _call_result(sequence: Sequence, event: e.ToolCallResultEvent) -> None:
+def _call_result(sequence: StreamState, event: e.ToolCallResultEvent) -> None:
     owner = _owner_of(event.subagent_run_id)
     _own(sequence, event, sequence.message_owners, event.message_id, owner)
     sequence.message_owners[event.message_id] = owner
     sequence.answered.add(event.tool_call_id)
 
 
-def _reasoning_start(sequence: Sequence, event: e.ReasoningMessageStartEvent) -> Open:
+def _reasoning_start(sequence: StreamState, event: e.ReasoningMessageStartEvent) -> OpenItem:
     if event.message_id in sequence.spans:
         owner = sequence.reasoning_owners[event.message_id]
         sequence.agree(event, event.subagent_run_id, owner, "reasoning span", event.message_id, "REAS-1")
@@ -251,18 +251,18 @@ def _reasoning_start(sequence: Sequence, event: e.ReasoningMessageStartEvent) ->
     )
 
 
-def _reasoning_content(sequence: Sequence, event: e.ReasoningMessageContentEvent) -> Open:
+def _reasoning_content(sequence: StreamState, event: e.ReasoningMessageContentEvent) -> OpenItem:
     return _continue_item(sequence, event, sequence.reasonings, "reasoning message", event.message_id)
 
 
-def _reasoning_end(sequence: Sequence, event: e.ReasoningMessageEndEvent) -> Open:
+def _reasoning_end(sequence: StreamState, event: e.ReasoningMessageEndEvent) -> OpenItem:
     return _end_item(sequence, event, sequence.reasonings, "reasoning message", event.message_id)
 
 
 # --- spans, steps, subagents --------------------------------------------------------------------------------------
 
 
-def _span_start(sequence: Sequence, event: e.ReasoningStartEvent) -> None:
+def _span_start(sequence: StreamState, event: e.ReasoningStartEvent) -> None:
     id = event.message_id
     if id in sequence.spans:
         raise refuse(
@@ -275,7 +275,7 @@ def _span_start(sequence: Sequence, event: e.ReasoningStartEvent) -> None:
     sequence.spans[id] = None
 
 
-def _span_end(sequence: Sequence, event: e.ReasoningEndEvent) -> None:
+def _span_end(sequence: StreamState, event: e.ReasoningEndEvent) -> None:
     id = event.message_id
     if id not in sequence.spans:
         raise refuse("REAS-3", event, f"reasoning span {quoted(id)} is not open; start it first", id)
@@ -283,7 +283,7 @@ def _span_end(sequence: Sequence, event: e.ReasoningEndEvent) -> None:
     del sequence.spans[id]
 
 
-def _step_started(sequence: Sequence, event: e.StepStartedEvent) -> None:
+def _step_started(sequence: StreamState, event: e.StepStartedEvent) -> None:
     key = (_owner_of(event.subagent_run_id), event.step_name)
     if key in sequence.steps:
         raise refuse(
@@ -296,7 +296,7 @@ def _step_started(sequence: Sequence, event: e.StepStartedEvent) -> None:
     sequence.steps[key] = None
 
 
-def _step_finished(sequence: Sequence, event: e.StepFinishedEvent) -> None:
+def _step_finished(sequence: StreamState, event: e.StepFinishedEvent) -> None:
     key = (_owner_of(event.subagent_run_id), event.step_name)
     if key not in sequence.steps:
         others = [owner for owner, name in sequence.steps if name == key[1]]
@@ -310,7 +310,7 @@ def _step_finished(sequence: Sequence, event: e.StepFinishedEvent) -> None:
     del sequence.steps[key]
 
 
-def _subagent_started(sequence: Sequence, event: e.SubagentStartedEvent) -> None:
+def _subagent_started(sequence: StreamState, event: e.SubagentStartedEvent) -> None:
     id, parent = event.subagent_run_id, event.parent_subagent_run_id
     if id in sequence.subagents:
         raise refuse(
@@ -340,7 +340,7 @@ def _subagent_started(sequence: Sequence, event: e.SubagentStartedEvent) -> None
     sequence.subagents[id] = None
 
 
-def _subagent_ended(sequence: Sequence, event: e.SubagentFinishedEvent | e.SubagentErrorEvent) -> None:
+def _subagent_ended(sequence: StreamState, event: e.SubagentFinishedEvent | e.SubagentErrorEvent) -> None:
     id = event.subagent_run_id
     if id not in sequence.subagents:
         raise refuse(
@@ -355,7 +355,7 @@ def _subagent_ended(sequence: Sequence, event: e.SubagentFinishedEvent | e.Subag
 # --- standalone ---------------------------------------------------------------------------------------------------
 
 
-def _encrypted_value(sequence: Sequence, event: e.ReasoningEncryptedValueEvent) -> None:
+def _encrypted_value(sequence: StreamState, event: e.ReasoningEncryptedValueEvent) -> None:
     id = event.entity_id
     tables = (
         (sequence.call_owners,)
@@ -368,11 +368,11 @@ def _encrypted_value(sequence: Sequence, event: e.ReasoningEncryptedValueEvent) 
             return
 
 
-def _messages_snapshot(sequence: Sequence, event: e.MessagesSnapshotEvent) -> None:
+def _messages_snapshot(sequence: StreamState, event: e.MessagesSnapshotEvent) -> None:
     sequence.own_messages(event, event.messages, authoritative=True)
 
 
-def _activity_snapshot(sequence: Sequence, event: e.ActivitySnapshotEvent) -> None:
+def _activity_snapshot(sequence: StreamState, event: e.ActivitySnapshotEvent) -> None:
     id, owner = event.message_id, _owner_of(event.subagent_run_id)
     known = id in sequence.activity_owners
     if known and event.replace is False:
@@ -385,13 +385,13 @@ def _activity_snapshot(sequence: Sequence, event: e.ActivitySnapshotEvent) -> No
         sequence.activity_owners[id] = owner
 
 
-def _activity_delta(sequence: Sequence, event: e.ActivityDeltaEvent) -> None:
+def _activity_delta(sequence: StreamState, event: e.ActivityDeltaEvent) -> None:
     id = event.message_id
     if id in sequence.activity_owners:
         sequence.agree(event, event.subagent_run_id, sequence.activity_owners[id], "activity", id, "ACT-9")
 
 
-def _anything(sequence: Sequence, event: e.Event) -> None:
+def _anything(sequence: StreamState, event: e.Event) -> None:
     """An active run is all that this event needs."""
 
 

@@ -12,12 +12,12 @@ from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.events import RunErrorEvent
 from agui_core.protocol.messages import ToolMessage
 from agui_core.protocol.run import Interrupt, TokenUsage
-from agui_core.reducer.arguments import Arguments
-from agui_core.reducer.partial_json import JsonFault
-from agui_core.reducer.typed import ArgumentsError, partial, whole
+from agui_core.reducer.call_arguments import CallArguments
+from agui_core.reducer.partial_json.parser import JsonFault
+from agui_core.reducer.typed_arguments import ArgumentsError, partial, whole
 
 if TYPE_CHECKING:
-    from agui_core.reducer.entries import CallEntry
+    from agui_core.reducer.builders import CallBuilder
     from agui_core.reducer.reducer import Reducer
 
 __all__ = ["Changes", "Run", "ToolCallView", "ToolCalls"]
@@ -89,7 +89,7 @@ class ToolCallView:
 
     __slots__ = ("_entry", "_reducer", "id")
 
-    def __init__(self, reducer: Reducer, entry: CallEntry) -> None:
+    def __init__(self, reducer: Reducer, entry: CallBuilder) -> None:
         self._reducer = reducer
         self._entry = entry
         self.id = entry.id
@@ -140,7 +140,7 @@ class ToolCallView:
     def partial_as(self, type: Any) -> Any:
         """What fits `type` of the arguments so far. For a Struct, a dataclass or a TypedDict: a frozen object with its
         fields, each UNSET as long as it is absent or does not fit yet, and the same inside them (see
-        `agui_core.reducer.typed`). Good for display at any time, also of broken arguments. Costs what the value costs.
+        `agui_core.reducer.typed_arguments`). Good for display at any time, also of broken arguments. Costs what the value costs.
         """
         return partial(self.args, type)
 
@@ -176,14 +176,14 @@ class ToolCallView:
         """The first tool message that answers this call."""
         return self._reducer._result_of(self.id)
 
-    def _now(self) -> CallEntry:
+    def _now(self) -> CallBuilder:
         self._entry = self._reducer._settled_call(self.id) or self._entry
         return self._entry
 
-    def _read(self) -> Arguments:
+    def _read(self) -> CallArguments:
         entry = self._now()
         if entry.reading is None:
-            entry.reading = Arguments()
+            entry.reading = CallArguments()
         nesting = self._reducer.limits.nesting
         entry.reading.read(entry.text or "", complete=entry.complete, broken=entry.broken, nesting=nesting)
         return entry.reading

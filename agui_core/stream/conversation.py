@@ -23,27 +23,27 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from agui_core._options import COUNT, check_options
 from agui_core._text import listed
-from agui_core.errors import DecodeError, ProtocolError, Waiting
+from agui_core.errors import DecodeError, ProtocolError, StillWaiting
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.content import ContentPart
 from agui_core.protocol.messages import Message, UserMessage
 from agui_core.protocol.run import Context, ResumeEntry
 from agui_core.reducer import Reducer, Run
-from agui_core.reducer.standing import Status
+from agui_core.reducer.state import Status
 from agui_core.stream.readers import check_interval
-from agui_core.stream.rounds import Agent, OnInterrupt, Rounds
-from agui_core.stream.turn import News, Turn, Updates
+from agui_core.stream.turn import Notifier, Turn, Updates
+from agui_core.stream.turn_runner import Agent, OnInterrupt, TurnRunner
 from agui_core.stream.usage import Usage
 from agui_core.tools.approval import ApprovalRequest, Confirm
 from agui_core.tools.calls import Calls
-from agui_core.tools.options import COUNT, check_options
-from agui_core.tools.resume import Answers
+from agui_core.tools.interrupts import Answers
 from agui_core.tools.states import Waiting as Waits
 from agui_core.tools.toolset import Toolset
-from agui_core.warning import ProtocolWarning
+from agui_core.warnings import ProtocolWarning
 from agui_core.wire import encode, to_wire, validate
-from agui_core.wire.boundary import upgrade_message
+from agui_core.wire.compat import upgrade_message
 from agui_core.wire.outgoing import enforced
 
 __all__ = ["Conversation"]
@@ -117,8 +117,8 @@ class Conversation:
         the last whole run."""
         self.error: Exception | None = None
         """What the latest turn raised."""
-        self._news = News()
-        self._rounds = Rounds(
+        self._news = Notifier()
+        self._rounds = TurnRunner(
             agent,
             calls,
             thread_id or calls.reducer.run.thread_id or str(uuid4()),
@@ -200,7 +200,7 @@ class Conversation:
         """The user says something: text, content parts, or a whole user message; parts and messages are structs or
         wire dicts.
 
-        Raises `Waiting` while a turn is going on or somebody has to act on the last run. With `abandon` the user goes
+        Raises `StillWaiting` while a turn is going on or somebody has to act on the last run. With `abandon` the user goes
         on all the same: what is going on is stopped, open interrupts are given up, and unanswered calls get an answer
         that says so. Raises `ProtocolError` for malformed content.
         """
@@ -222,22 +222,22 @@ class Conversation:
 
         What that one said after the last word of the user or of a tool is not sent, and taken out of the thread when
         the first event of the new run comes (until then it stays, RUN-22). Its calls stay and are answered, unexecuted
-        (OPEN-17). A new run that brings no message is warned about. Raises `Waiting` as `send` does.
+        (OPEN-17). A new run that brings no message is warned about. Raises `StillWaiting` as `send` does.
         """
         self._check_free()
         return self._start(self.reducer.version, forced=True, again=True)
 
-    def go_on(self) -> Turn:
+    def proceed(self) -> Turn:
         """Do what is left to do, say in a restored conversation: ask, run what may run, send what no run has taken up.
 
-        Raises `Waiting` while a turn is going on.
+        Raises `StillWaiting` while a turn is going on.
         """
         self._check_idle()
         return self._start(self.reducer.version, forced=self._rounds.owed and self._rounds.is_free)
 
     def stop(self) -> bool:
         """Stop what is going on: the run in flight, the tools that run, the question that is asked. What came is kept;
-        answers that come later are recorded, and sent with what the user does next; `go_on` does what is left to do.
+        answers that come later are recorded, and sent with what the user does next; `proceed` does what is left to do.
         False when nothing is going on.
         """
         if self._turn is None:
@@ -345,7 +345,7 @@ class Conversation:
         """The conversation of a checkpoint and the increments made after it, to be entered.
 
         `calls_options` are those of `Calls.restore`, `options` those of a new conversation. A run that was going on is
-        truncated. `go_on` does what was left to do, `retry` runs again. Raises `AGUIError` for what is no checkpoint.
+        truncated. `proceed` does what was left to do, `retry` runs again. Raises `AGUIError` for what is no checkpoint.
         """
         whole, *rest = (_read(part) for part in (data, *increments))
         last = rest[-1] if rest else whole
@@ -368,15 +368,17 @@ class Conversation:
 
     def _check_idle(self) -> None:
         if self._turn is not None:
-            raise Waiting("a turn is going on; wait for its end, stop() it, or send with abandon=True", who="agent")
+            raise StillWaiting(
+                "a turn is going on; wait for its end, stop() it, or send with abandon=True", who="agent"
+            )
 
     def _check_free(self) -> None:
-        """Raise `Waiting` unless the user may go on."""
+        """Raise `StillWaiting` unless the user may go on."""
         if not self._rounds.is_free:
             waits = self.waiting()
             calls = (*waits.application, *waits.approver)
             about = [f"{noun} {listed(ids)}" for noun, ids in _kinds(calls, waits.interrupts)]
-            raise Waiting(
+            raise StillWaiting(
                 f"{' and '.join(about)} wait for the {waits.who}; answer, go_on(), or send with abandon=True"
                 " [FT-5, INT-6]",
                 who=waits.who,

@@ -15,17 +15,17 @@ from typing import Any
 import anyio
 import msgspec
 
+from agui_core._options import SECONDS, check_options
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.protocol.events import RunErrorEvent
 from agui_core.reducer import Conformer
-from agui_core.reducer.standing import Policy
+from agui_core.reducer.state import Policy
 from agui_core.stream.asgi import Receive, Scope, Send, respond
 from agui_core.stream.headers import Fields, Headers, header_fields
-from agui_core.stream.source import Source, is_foreign_cancellation
-from agui_core.tools.options import SECONDS, check_options
+from agui_core.stream.source import WireSource, is_foreign_cancellation
 from agui_core.wire import encode, encode_sse
-from agui_core.wire.foreign import is_model
+from agui_core.wire.pydantic_models import is_model
 from agui_core.wire.sse import sse_block
 
 __all__ = ["EventStream"]
@@ -77,7 +77,7 @@ class EventStream:
         headers: Headers = (),
     ) -> None:
         check_options(_OPTIONS, ping=ping)
-        self._source = Source(events)
+        self._source = WireSource(events)
         self._ping = ping
         self._conformer = None if policy is None else Conformer(policy, limits)
         self._headers = [(name.lower(), value) for name, value in header_fields(headers)]
@@ -108,7 +108,7 @@ class EventStream:
 class _Delivery:
     """One response on its way. `run` is the task that pulls; `ping` is another, so they take turns in sending."""
 
-    def __init__(self, source: Source, conformer: Conformer | None, headers: Fields, send: Send) -> None:
+    def __init__(self, source: WireSource, conformer: Conformer | None, headers: Fields, send: Send) -> None:
         self._source = source
         self._conformer = conformer
         self._headers = headers
@@ -204,7 +204,7 @@ async def _watch(receive: Receive, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _close(source: Source) -> None:
+async def _close(source: WireSource) -> None:
     try:
         await source.close()
     except Exception as error:

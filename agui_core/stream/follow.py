@@ -21,12 +21,12 @@ from anyio.abc import TaskGroup
 
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
-from agui_core.reducer.standing import Middleware, Policy, Status
-from agui_core.stream.feed import Feed
-from agui_core.stream.intake import open_reducer
+from agui_core.reducer.state import Middleware, Policy, Status
+from agui_core.stream.applier import open_reducer
+from agui_core.stream.pump import Pump
 from agui_core.stream.readers import EveryEvent, Paced, check_interval
-from agui_core.stream.source import Source
-from agui_core.warning import ProtocolWarning
+from agui_core.stream.source import WireSource
+from agui_core.warnings import ProtocolWarning
 
 __all__ = ["LiveRun", "follow"]
 
@@ -48,7 +48,7 @@ def follow(
     the JSON text of one event, on one line. Everything else that `Reducer.apply` takes is one event. `middleware`,
     `policy` (strict if not said) and `limits` are the reducer's; a `reducer` to go on with brings its own.
     """
-    return LiveRun(Source(source), open_reducer(reducer, middleware, policy, limits))
+    return LiveRun(WireSource(source), open_reducer(reducer, middleware, policy, limits))
 
 
 class LiveRun:
@@ -57,13 +57,13 @@ class LiveRun:
     """
 
     def __init__(
-        self, source: Source, reducer: Reducer, notes: Callable[[], tuple[ProtocolWarning, ...]] = tuple
+        self, source: WireSource, reducer: Reducer, notes: Callable[[], tuple[ProtocolWarning, ...]] = tuple
     ) -> None:
         self.reducer = reducer
         """The reducer that the source is applied to; between two waits of yours nothing in it changes."""
         self._source = source
         self._notes = notes
-        self._feed: Feed | None = None
+        self._feed: Pump | None = None
         self._tasks: TaskGroup | None = None
         self._since = 0
         self._updates: EveryEvent | Paced | None = None
@@ -118,7 +118,7 @@ class LiveRun:
             raise RuntimeError("a run can be entered once; follow the source anew")
         self._since = self.reducer.version
         self._tasks = anyio.create_task_group()
-        self._feed = Feed(self._source, self.reducer)
+        self._feed = Pump(self._source, self.reducer)
         await self._tasks.__aenter__()
         self._tasks.start_soon(self._feed.pump)
         return self
@@ -148,7 +148,7 @@ class LiveRun:
         self._paced = True
         return reader
 
-    def _entered(self) -> Feed:
+    def _entered(self) -> Pump:
         if self._feed is None:
             raise RuntimeError("the run is read inside its block: async with ... as run")
         return self._feed

@@ -13,10 +13,10 @@ from types import TracebackType
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
-from agui_core.reducer.standing import Middleware, Policy, Status
-from agui_core.stream.intake import WIRE, Intake, open_reducer
-from agui_core.stream.update import Mark, Update
-from agui_core.warning import ProtocolWarning
+from agui_core.reducer.state import Middleware, Policy, Status
+from agui_core.stream.applier import WIRE, Applier, open_reducer
+from agui_core.stream.update import ReadMark, Update
+from agui_core.warnings import ProtocolWarning
 
 __all__ = ["SyncRun", "SyncUpdates", "follow_sync"]
 
@@ -86,8 +86,8 @@ class SyncUpdates:
 
     def __init__(self, source: Iterator[object], reducer: Reducer) -> None:
         self._source = source
-        self._mark = Mark(reducer, reducer.version)
-        self._intake = Intake(reducer)
+        self._mark = ReadMark(reducer, reducer.version)
+        self._intake = Applier(reducer)
         self._over = False
         self._failure: Exception | None = None
 

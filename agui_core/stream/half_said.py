@@ -10,7 +10,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import AssistantMessage, Message, ReasoningMessage, ToolMessage, UserMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import Reducer
-from agui_core.tools.answers import ANSWER
+from agui_core.tools.outcomes import ANSWER
 
 __all__ = ["HalfSaid", "half_said"]
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from anyio import ResourceGuard, current_time, move_on_after
 from anyio.lowlevel import checkpoint
 
-from agui_core.stream.feed import Feed
-from agui_core.stream.update import Mark, Update
-from agui_core.tools.options import Option, check_options
+from agui_core._options import Option, check_options
+from agui_core.stream.pump import Pump
+from agui_core.stream.update import ReadMark, Update
 
 _OPTIONS = {"interval": Option("a number of seconds, 0 or more", (int, float), lambda seconds: seconds >= 0)}
 _NO_STEPS: Iterator[None] = iter(())
@@ -31,9 +31,9 @@ class EveryEvent:
 
     __slots__ = ("_feed", "_guard", "_mark", "_raised", "_steps")
 
-    def __init__(self, feed: Feed, since: int) -> None:
+    def __init__(self, feed: Pump, since: int) -> None:
         self._feed = feed
-        self._mark = Mark(feed.reducer, since)
+        self._mark = ReadMark(feed.reducer, since)
         self._guard = ResourceGuard("iterating over")
         self._raised = False
         self._steps: Iterator[None] = _NO_STEPS
@@ -99,9 +99,9 @@ class Paced:
 
     __slots__ = ("_feed", "_guard", "_interval", "_mark", "_next", "_raised", "_seen")
 
-    def __init__(self, feed: Feed, interval: float, since: int) -> None:
+    def __init__(self, feed: Pump, interval: float, since: int) -> None:
         self._feed = feed
-        self._mark = Mark(feed.reducer, since)
+        self._mark = ReadMark(feed.reducer, since)
         self._guard = ResourceGuard("iterating over")
         self._raised = False
         self._interval = interval

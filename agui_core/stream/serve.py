@@ -20,20 +20,20 @@ import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection
 from typing import Any, TypeAlias
 
+from agui_core._options import COUNT, SECONDS, check_options
 from agui_core._text import one_line, place
 from agui_core.errors import DecodeError, LimitExceeded
 from agui_core.limits import Limits
 from agui_core.protocol.run import RunAgentInput
 from agui_core.stream.asgi import MAX_BODY, Receive, Refused, Scope, Send, check_head, read_body, respond
 from agui_core.stream.event_stream import EventStream
-from agui_core.tools.options import COUNT, SECONDS, check_options
-from agui_core.wire.boundary import upgrade_input
-from agui_core.wire.enforce import judge
+from agui_core.wire.compat import upgrade_input
 from agui_core.wire.malformed import Malformed
 from agui_core.wire.outgoing import document
-from agui_core.wire.schema import Court, Unrecognised
+from agui_core.wire.sanitize import judge
+from agui_core.wire.shapes import Findings, Unrecognised
 
-__all__ = ["Endpoint", "Handler", "serve"]
+__all__ = ["ServeEndpoint", "Handler", "serve"]
 
 Handler: TypeAlias = Callable[[RunAgentInput], AsyncIterable[object] | Awaitable[AsyncIterable[object]]]
 
@@ -49,7 +49,7 @@ def serve(
     max_body: int = MAX_BODY,
     allow_origins: Collection[str] = (),
     limits: Limits | None = None,
-) -> Endpoint:
+) -> ServeEndpoint:
     """An ASGI application that answers each POST with the events of `handler(run_input)`.
 
     `handler` takes a `RunAgentInput` and gives an async iterable of events, or is a coroutine function that returns
@@ -60,10 +60,10 @@ def serve(
     if not callable(handler):
         raise TypeError(f"a handler is a function of a run input, not a {type(handler).__name__}")
     check_options(_OPTIONS, ping=ping, max_body=max_body)
-    return Endpoint(handler, ping, max_body, allow_origins, limits or Limits())
+    return ServeEndpoint(handler, ping, max_body, allow_origins, limits or Limits())
 
 
-class Endpoint:
+class ServeEndpoint:
     """The ASGI application that `serve` makes."""
 
     def __init__(
@@ -118,7 +118,7 @@ class Endpoint:
 
     def _input(self, body: bytes) -> RunAgentInput:
         """The input, translated and enforced as everything that is received (PROC-1)."""
-        court = Court()
+        court = Findings()
         try:
             wire = document(body, self._limits)
             upgrade_input(wire, court.note)

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
 from anyio import current_effective_deadline, move_on_after
 
-__all__ = ["CLOSING", "Source", "is_foreign_cancellation"]
+__all__ = ["CLOSING", "WireSource", "is_foreign_cancellation"]
 
 CLOSING = 1.0
 """Seconds that closing something may take, shielded from cancellation; after that it is abandoned."""
 
 
-class Source:
+class WireSource:
     """The iterator of an async iterable, and its end. A pending `pull` is only ever cancelled with the task it waits
     in.
     """

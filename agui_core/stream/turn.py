@@ -12,10 +12,10 @@ from anyio import CancelScope, Event, ResourceGuard
 from anyio.lowlevel import checkpoint
 
 from agui_core.reducer import Reducer
-from agui_core.stream.update import Mark, Update
+from agui_core.stream.update import ReadMark, Update
 from agui_core.tools.calls import Ending as CallsEnding
 
-__all__ = ["ChatUpdate", "Ending", "News", "Turn", "Updates"]
+__all__ = ["ChatUpdate", "Ending", "Notifier", "Turn", "Updates"]
 
 Ending: TypeAlias = CallsEnding | Literal["stopped"]
 """Why a turn ended: `done`, the user may go on; `waiting`, the application or a person has to act; `broken`, the run
@@ -32,7 +32,7 @@ class Chat(Protocol):
     def reducer(self) -> Reducer: ...
 
 
-class News:
+class Notifier:
     """Wakes the readers of a conversation."""
 
     __slots__ = ("_event", "closed", "serial")
@@ -70,7 +70,7 @@ class News:
 class Turn:
     """One turn. `async for update in turn` shows it from its beginning; `await turn.wait()` waits for its end."""
 
-    def __init__(self, chat: Chat, news: News, since: int) -> None:
+    def __init__(self, chat: Chat, news: Notifier, since: int) -> None:
         self.ending: Ending | None = None
         """Why it ended; None before that, and when it ended with an `error`."""
         self.error: Exception | None = None
@@ -122,7 +122,7 @@ class ChatUpdate(Update):
 
     __slots__ = ("stopped",)
 
-    def __init__(self, mark: Mark, stopped: bool) -> None:
+    def __init__(self, mark: ReadMark, stopped: bool) -> None:
         super().__init__(mark)
         self.stopped = stopped
         """The user stopped it: then a run that is `truncated` is no fault of the agent."""
@@ -133,11 +133,11 @@ class Updates:
 
     __slots__ = ("_chat", "_guard", "_mark", "_news", "_raised", "_seen", "_turn")
 
-    def __init__(self, chat: Chat, news: News, turn: Turn | None, since: int) -> None:
+    def __init__(self, chat: Chat, news: Notifier, turn: Turn | None, since: int) -> None:
         self._chat = chat
         self._news = news
         self._turn = turn
-        self._mark = Mark(chat.reducer, since)
+        self._mark = ReadMark(chat.reducer, since)
         self._guard = ResourceGuard("iterating over")
         self._seen = -1
         self._raised = False

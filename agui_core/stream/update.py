@@ -8,12 +8,12 @@ import msgspec
 
 from agui_core.protocol.messages import Message
 from agui_core.reducer import Changes, Reducer, Run
-from agui_core.reducer.standing import Status
+from agui_core.reducer.state import Status
 
-__all__ = ["Mark", "Update"]
+__all__ = ["ReadMark", "Update"]
 
 
-class Mark:
+class ReadMark:
     """How far one reader has looked. Changes are counted from the last update that was read, so none is ever missed."""
 
     __slots__ = ("reducer", "since")
@@ -39,7 +39,7 @@ class Update:
 
     __slots__ = ("_mark", "_shown")
 
-    def __init__(self, mark: Mark) -> None:
+    def __init__(self, mark: ReadMark) -> None:
         self._mark = mark
         self._shown: _Shown | None = None
 

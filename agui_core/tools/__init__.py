@@ -6,10 +6,10 @@ from agui_core.tools.approval import ApprovalRequest, Verdict
 from agui_core.tools.calls import Calls, Ending
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import DeclarationError, InvalidArguments, ToolError
+from agui_core.tools.interrupts import check_resume, decisions, interrupt_for
 from agui_core.tools.langgraph import langgraph_interrupts
 from agui_core.tools.loop import LoopResult, ToolLoop
-from agui_core.tools.resume import check_resume, decisions, interrupt_for
-from agui_core.tools.states import State, Waiting
+from agui_core.tools.states import CallState, Waiting
 from agui_core.tools.toolset import Tool, Toolset
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "Ending",
     "InvalidArguments",
     "LoopResult",
-    "State",
+    "CallState",
     "Tool",
     "ToolContext",
     "ToolError",

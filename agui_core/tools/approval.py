@@ -16,9 +16,9 @@ from agui_core._text import cut
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt
 from agui_core.reducer.views import ToolCallView
-from agui_core.tools.answers import Outcome, denied, invalid, ruled_out
-from agui_core.tools.arguments import MAX_NESTING, canonical
 from agui_core.tools.errors import InvalidArguments
+from agui_core.tools.json_arguments import MAX_NESTING, canonical
+from agui_core.tools.outcomes import Outcome, denied, invalid, ruled_out
 from agui_core.tools.toolset import Tool
 
 __all__ = ["ApprovalRequest", "Confirm", "DecidedBy", "Plan", "Verdict", "digest_of", "plan_of", "prefixed"]

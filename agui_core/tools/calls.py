@@ -17,23 +17,23 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
+from agui_core._options import Option, check_options
 from agui_core._text import listed, quoted
 from agui_core.errors import AGUIError, ResumeError
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.run import Context, Interrupt, ResumeEntry, RunAgentInput
 from agui_core.reducer.reducer import Reducer
 from agui_core.tools.approval import ApprovalRequest, Confirm, Verdict
-from agui_core.tools.deciding import decide, request, resume
-from agui_core.tools.ledger import Ledger
-from agui_core.tools.memory import Memory, read_memory
-from agui_core.tools.next_input import build_input
-from agui_core.tools.options import Option, check_options
+from agui_core.tools.executor_settings import ExecutorSettings
+from agui_core.tools.interrupts import Answers, check_resume
+from agui_core.tools.persisted import Persisted, read_memory
 from agui_core.tools.result_size import RESULT_BYTES
-from agui_core.tools.resume import Answers, check_resume
-from agui_core.tools.running import Settings
-from agui_core.tools.states import State, Waiting
+from agui_core.tools.run_input import build_input
+from agui_core.tools.states import CallState, Waiting
 from agui_core.tools.toolset import Toolset
-from agui_core.warning import ProtocolWarning, WarningLog
+from agui_core.tools.tracker import CallTracker
+from agui_core.tools.verdicts import decide, request, resume
+from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire import encode
 
 __all__ = ["Calls", "Ending"]
@@ -74,7 +74,7 @@ class Calls:
         result_bytes: int | None = RESULT_BYTES,
     ) -> None:
         check_options(_OPTIONS, reducer=reducer, toolset=toolset)
-        self._settings = Settings.checked(
+        self._settings = ExecutorSettings.checked(
             limit=limit,
             threads=threads,
             timeout=timeout,
@@ -82,7 +82,7 @@ class Calls:
             result_bytes=result_bytes,
         )
         self._log = WarningLog()
-        self._ledger = Ledger(reducer, toolset, Memory(seen=reducer.version), self._log)
+        self._ledger = CallTracker(reducer, toolset, Persisted(seen=reducer.version), self._log)
         self._answering = False
 
     @property
@@ -114,7 +114,7 @@ class Calls:
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    def state(self, id: str) -> State:
+    def state(self, id: str) -> CallState:
         """Where a call stands. Raises `KeyError` for an id that no call has."""
         self._ledger.sync()
         state = self._ledger.look(id).state
@@ -209,7 +209,7 @@ class Calls:
         effect", and the others stay pending. What `confirm` or `keep` raise is raised at the end, and the calls
         concerned stay pending. Calls of a failed, cancelled, truncated or refused run are not executed (FT-7).
         """
-        from agui_core.tools.answering import Answering  # anyio is loaded when something async is touched
+        from agui_core.tools.executor import Executor  # anyio is loaded when something async is touched
 
         if self.reducer.status == "running":
             raise AGUIError("a run is going on; its calls are answered when it has finished [FT-7]")
@@ -217,7 +217,7 @@ class Calls:
             raise AGUIError("the calls are being answered already; await that")
         self._answering = True
         try:
-            return await Answering(
+            return await Executor(
                 self._ledger,
                 self._settings,
                 confirm=confirm,
@@ -414,5 +414,5 @@ class Calls:
         )
         if reducer.extra:
             memory, begun = read_memory(reducer.extra)
-            calls._ledger = Ledger(reducer, toolset, memory, calls._log, begun)
+            calls._ledger = CallTracker(reducer, toolset, memory, calls._log, begun)
         return calls

@@ -24,9 +24,9 @@ from agui_core._text import shown
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import AssistantMessage, ToolCall
-from agui_core.tools.answers import clean
-from agui_core.tools.arguments import read_arguments
 from agui_core.tools.errors import InvalidArguments
+from agui_core.tools.json_arguments import read_arguments
+from agui_core.tools.outcomes import clean
 
 __all__ = ["Asked", "BadDecision", "Decision", "normalise"]
 

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message, ToolMessage
 from agui_core.reducer.views import Changes, ToolCalls, ToolCallView
-from agui_core.tools.answers import ANSWER
 from agui_core.tools.approval import prefixed
-from agui_core.tools.arguments import canonical, read_arguments
 from agui_core.tools.errors import InvalidArguments
+from agui_core.tools.json_arguments import canonical, read_arguments
+from agui_core.tools.outcomes import ANSWER
 from agui_core.tools.toolset import Toolset
 
 __all__ = ["Effects", "key_of", "says_run"]

@@ -14,7 +14,7 @@ import msgspec
 
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt, ResumeEntry
-from agui_core.wire.values import too_deep
+from agui_core.wire.json_values import too_deep
 
 __all__ = ["LangGraphInterrupts", "command_of", "is_legacy", "langgraph_interrupts"]
 

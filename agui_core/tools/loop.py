@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from agui_core._options import COUNT, Option, check_options
 from agui_core._text import cut
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.content import ContentPart
 from agui_core.protocol.messages import Message, ToolMessage
-from agui_core.protocol.run import RunAgentInput, Tool
+from agui_core.protocol.run import RunAgentInput, ToolDeclaration
 from agui_core.reducer.views import ToolCallView
-from agui_core.tools.answers import ANSWER, AnswerKind
-from agui_core.tools.declare import is_async
-from agui_core.tools.options import COUNT, Option, check_options
+from agui_core.tools.executor_settings import ExecutorSettings
+from agui_core.tools.outcomes import ANSWER, AnswerKind
 from agui_core.tools.result_size import RESULT_BYTES
-from agui_core.tools.running import Settings
+from agui_core.tools.signature import is_async
 from agui_core.tools.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decide", "LoopResult", "LoopStatus", "Observation", "ToolLoop", "observe", "on_the_wire"]
 
-Decide: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...]], "Awaitable[Any] | Any"]
+Decide: TypeAlias = Callable[[tuple[Message, ...], tuple[ToolDeclaration, ...]], "Awaitable[Any] | Any"]
 """Given the conversation so far and the tools that may be called, what next."""
 
 LoopStatus: TypeAlias = Literal["ok", "needs_confirmation", "needs_review", "failed"]
@@ -121,7 +121,7 @@ class ToolLoop:
         result_bytes: int | None = RESULT_BYTES,
     ) -> None:
         check_options(_OPTIONS, decide=decide, toolset=toolset, max_tool_calls=max_tool_calls)
-        self.settings = Settings.checked(
+        self.settings = ExecutorSettings.checked(
             limit=limit,
             threads=threads,
             timeout=timeout,

@@ -1,7 +1,7 @@
 """One run of a `ToolLoop`: begin or take up again, decide, answer, and so on until it ends.
 
 Inside is a conversation of its own, a reducer that starts from the run input. Each decision is played into it as a run
-of calls, which a `Ledger` and `Answering` then treat as any application's: judged, run, answered in call order. What
+of calls, which a `CallTracker` and `Executor` then treat as any application's: judged, run, answered in call order. What
 is played, and the answers, is what goes out, so the stream folds to what the model saw. All that happens, happens
 inside `__anext__`, in the task of whoever asks: no task outlives it, and no scope is open while nobody asks. So the
 results of calls that run at the same time come together, when the last of them is in.
@@ -26,19 +26,26 @@ from agui_core.errors import AGUIError, ResumeError
 from agui_core.protocol import events as e
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
-from agui_core.protocol.run import PROTOCOL_VERSION, Interrupt, RunAgentInput, RunFinishedOutcome, SuccessOutcome, Tool
+from agui_core.protocol.run import (
+    PROTOCOL_VERSION,
+    Interrupt,
+    RunAgentInput,
+    RunFinishedOutcome,
+    SuccessOutcome,
+    ToolDeclaration,
+)
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCallView
-from agui_core.tools.answering import Answering
-from agui_core.tools.answers import Outcome, denied
 from agui_core.tools.approval import Verdict, plan_of
+from agui_core.tools.concurrency import ThreadedCall, abandoned_threads
 from agui_core.tools.decision import Asked, BadDecision, normalise
-from agui_core.tools.ledger import Ledger
+from agui_core.tools.executor import Executor
+from agui_core.tools.interrupts import decisions, interrupt_for
 from agui_core.tools.loop import LoopResult, LoopStatus, ToolLoop, observe, on_the_wire
-from agui_core.tools.memory import Memory
-from agui_core.tools.resume import decisions, interrupt_for
-from agui_core.tools.slots import ThreadedCall, abandoned_threads
-from agui_core.warning import WarningLog
+from agui_core.tools.outcomes import Outcome, denied
+from agui_core.tools.persisted import Persisted
+from agui_core.tools.tracker import CallTracker
+from agui_core.warnings import WarningLog
 
 __all__ = ["LoopRun"]
 
@@ -131,7 +138,9 @@ class LoopRun:
         if not given.resume and not any(map(_says_something, given.messages)):
             raise AGUIError("the input has no message that says anything to answer; send the user's message with it")
         self._reducer = Reducer(given.messages, given.state)
-        self._ledger = Ledger(self._reducer, self._loop.toolset, Memory(seen=self._reducer.version), WarningLog())
+        self._ledger = CallTracker(
+            self._reducer, self._loop.toolset, Persisted(seen=self._reducer.version), WarningLog()
+        )
         unanswered = [call for call in self._reducer.tool_calls.values() if call.result is None]
         waiting = self._waiting(unanswered)
         verdicts = decisions(given.resume, waiting.values()) if given.resume else {}
@@ -254,7 +263,7 @@ class LoopRun:
             _log.warning("decide failed", exc_info=error)
             raise _DecideFailed from error
 
-    def _tools(self) -> tuple[Tool, ...]:
+    def _tools(self) -> tuple[ToolDeclaration, ...]:
         return (*self._loop.toolset.as_tools(), *self._clients.values())
 
     def _refusal(self, asked: Asked) -> Outcome | None:
@@ -294,7 +303,7 @@ class LoopRun:
             call = calls[id]
             if call.result is None and call.name not in loop.toolset and call.name not in self._clients:
                 self._put_answer(id, plan_of(call, None, None, asked=False).outcome)
-        await Answering(
+        await Executor(
             ledger,
             loop.settings,
             confirm=None,
@@ -384,9 +393,9 @@ class LoopRun:
         return events
 
 
-def _clients_tools(loop: ToolLoop, run_input: RunAgentInput) -> dict[str, Tool]:
+def _clients_tools(loop: ToolLoop, run_input: RunAgentInput) -> dict[str, ToolDeclaration]:
     """The tools that the client runs. It cannot stand in for one of ours."""
-    tools: dict[str, Tool] = {}
+    tools: dict[str, ToolDeclaration] = {}
     for tool in run_input.tools or ():
         if tool.name not in loop.toolset:
             tools.setdefault(tool.name, tool)

@@ -10,7 +10,7 @@ from agui_core.protocol.messages import AssistantMessage, UserMessage
 from agui_core.protocol.run import Interrupt
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCalls
-from agui_core.tools.memory import Memory
+from agui_core.tools.persisted import Persisted
 from agui_core.tools.states import Phase
 from agui_core.tools.toolset import Toolset
 
@@ -54,7 +54,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that are answered through the resume entries of the interrupts that name them (FT-11)."""
 
 
-def read_run(reducer: Reducer, toolset: Toolset, memory: Memory, version: int) -> RunView:
+def read_run(reducer: Reducer, toolset: Toolset, memory: Persisted, version: int) -> RunView:
     """The view as of now. Costs a step for each call of the last run; before any run, for each message since the user's
     last one.
     """
@@ -90,7 +90,7 @@ def read_run(reducer: Reducer, toolset: Toolset, memory: Memory, version: int) -
     )
 
 
-def _open_interrupts(reducer: Reducer, memory: Memory) -> tuple[Interrupt, ...]:
+def _open_interrupts(reducer: Reducer, memory: Persisted) -> tuple[Interrupt, ...]:
     run = reducer.run
     if run.interrupts:
         return run.interrupts
@@ -98,7 +98,7 @@ def _open_interrupts(reducer: Reducer, memory: Memory) -> tuple[Interrupt, ...]:
     return memory.carried if run.run_id is None or refused else ()
 
 
-def _loaded(reducer: Reducer, memory: Memory, ours: Callable[[str], bool]) -> dict[str, None]:
+def _loaded(reducer: Reducer, memory: Persisted, ours: Callable[[str], bool]) -> dict[str, None]:
     """Before any run: the calls to tools of ours since the last user message that wait, or were answered here."""
     before = frozenset(memory.loaded)
     found: list[str] = []
@@ -112,7 +112,7 @@ def _loaded(reducer: Reducer, memory: Memory, ours: Callable[[str], bool]) -> di
     return dict.fromkeys(memory.loaded)
 
 
-def _unknown(calls: ToolCalls, memory: Memory, ids: list[str]) -> tuple[str, ...]:
+def _unknown(calls: ToolCalls, memory: Persisted, ids: list[str]) -> tuple[str, ...]:
     """Those whose tool nobody in this thread has offered or answered a call of."""
     if not ids:
         return ()

@@ -12,9 +12,20 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["ANSWERED", "TRANSITIONS", "WHO_ACTS", "Actor", "Phase", "Signal", "State", "Waiting", "advance", "who_acts"]
+__all__ = [
+    "ANSWERED",
+    "TRANSITIONS",
+    "WHO_ACTS",
+    "Actor",
+    "Phase",
+    "Signal",
+    "CallState",
+    "Waiting",
+    "advance",
+    "who_acts",
+]
 
-State: TypeAlias = Literal[
+CallState: TypeAlias = Literal[
     "input-streaming",
     "input-available",
     "approval-requested",
@@ -28,20 +39,20 @@ Signal: TypeAlias = Literal["opened", "closed", "restated", "asked", "decided", 
 """`opened`: TOOL_CALL_START; `closed`: TOOL_CALL_END; `restated`: a snapshot holds the call; `asked`, `decided`: a
 person was asked, has decided; `answered`, `failed`, `denied`: a tool message answers the call."""
 
-_ANSWERS: dict[Signal, State] = {
+_ANSWERS: dict[Signal, CallState] = {
     "answered": "output-available",
     "failed": "output-error",
     "denied": "output-denied",
 }
-_UNANSWERED: dict[Signal, State] = {"opened": "input-streaming", "restated": "input-available", **_ANSWERS}
+_UNANSWERED: dict[Signal, CallState] = {"opened": "input-streaming", "restated": "input-available", **_ANSWERS}
 
 
-def _stays(state: State) -> dict[Signal, State]:
+def _stays(state: CallState) -> dict[Signal, CallState]:
     """OPEN-12: whatever comes after an answer moves nothing, unless a snapshot takes the answer away."""
     return {**dict.fromkeys(("opened", "closed", *_ANSWERS), state), "restated": "input-available"}
 
 
-TRANSITIONS: dict[State, dict[Signal, State]] = {
+TRANSITIONS: dict[CallState, dict[Signal, CallState]] = {
     "input-streaming": {**_UNANSWERED, "closed": "input-available"},
     "input-available": {**_UNANSWERED, "asked": "approval-requested"},
     "approval-requested": {**_UNANSWERED, "decided": "approval-responded"},
@@ -52,10 +63,10 @@ TRANSITIONS: dict[State, dict[Signal, State]] = {
 }
 """What each signal makes of each state; what is not listed cannot happen."""
 
-ANSWERED: frozenset[State] = frozenset(_ANSWERS.values())
+ANSWERED: frozenset[CallState] = frozenset(_ANSWERS.values())
 
 
-def advance(state: State, *signals: Signal) -> State:
+def advance(state: CallState, *signals: Signal) -> CallState:
     """The state after some signals. Raises `KeyError` for one that the state does not admit."""
     for signal in signals:
         state = TRANSITIONS[state][signal]
@@ -69,9 +80,9 @@ or refused, and its calls are not executed (FT-7)."""
 Actor: TypeAlias = Literal["application", "approver", "agent", "nobody"]
 
 _ANY = None
-_BEFORE_APPROVAL: frozenset[State] = frozenset({"input-streaming", "input-available", "approval-requested"})
+_BEFORE_APPROVAL: frozenset[CallState] = frozenset({"input-streaming", "input-available", "approval-requested"})
 
-WHO_ACTS: tuple[tuple[Phase | None, bool | None, bool | None, frozenset[State] | None, Actor], ...] = (
+WHO_ACTS: tuple[tuple[Phase | None, bool | None, bool | None, frozenset[CallState] | None, Actor], ...] = (
     # run, ours, named by an open interrupt, state: who acts. None is any; the first row that fits decides.
     (_ANY, _ANY, _ANY, ANSWERED, "nobody"),
     ("going", _ANY, _ANY, _ANY, "agent"),
@@ -87,7 +98,7 @@ WHO_ACTS: tuple[tuple[Phase | None, bool | None, bool | None, frozenset[State] |
 one that is not ours is the agent's (FT-9)."""
 
 
-def who_acts(phase: Phase, state: State, *, ours: bool, named: bool) -> Actor:
+def who_acts(phase: Phase, state: CallState, *, ours: bool, named: bool) -> Actor:
     """Who has to act on one call of the last run."""
     for of_phase, of_owner, of_naming, of_states, actor in WHO_ACTS:
         if (

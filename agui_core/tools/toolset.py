@@ -17,15 +17,15 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
+from agui_core._options import SECONDS, SWITCH, TEXT, Option, check_options
 from agui_core._text import shown
 from agui_core.protocol import run as protocol
 from agui_core.protocol.base import UNSET, Metadata, UnsetType
-from agui_core.tools.arguments import MAX_NESTING, read_arguments
 from agui_core.tools.context import ToolContext
-from agui_core.tools.declare import Signature, context_parameter, describe, is_async, name_of, refuse_generators
 from agui_core.tools.errors import DeclarationError, InvalidArguments
-from agui_core.tools.options import SECONDS, SWITCH, TEXT, Option, check_options
-from agui_core.tools.schema import SchemaChecker
+from agui_core.tools.json_arguments import MAX_NESTING, read_arguments
+from agui_core.tools.json_schema import SchemaChecker
+from agui_core.tools.signature import ToolSignature, context_parameter, describe, is_async, name_of, refuse_generators
 
 __all__ = ["Approval", "Decision", "Tool", "Toolset"]
 
@@ -122,9 +122,9 @@ class Tool:
             return functools.partial(self.handler, **arguments, **injected)
         return functools.partial(self.handler, arguments, **injected)
 
-    def as_wire(self) -> protocol.Tool:
+    def as_wire(self) -> protocol.ToolDeclaration:
         """The tool as `RunAgentInput.tools` carries it."""
-        return protocol.Tool(
+        return protocol.ToolDeclaration(
             name=self.name, description=self.description, parameters=self.parameters, metadata=self.metadata
         )
 
@@ -176,13 +176,13 @@ class Toolset:
     ) -> Any:
         """Declare a function, bound method, `functools.partial` or callable object as a tool; gives it back unchanged.
 
-        The description is the first paragraph of the docstring, the schema comes from the signature (see `Signature`).
+        The description is the first paragraph of the docstring, the schema comes from the signature (see `ToolSignature`).
         A tool with `effects` asks for approval unless `approval` says otherwise. Raises `DeclarationError`.
         """
 
         def declare(function: F) -> F:
             refuse_generators(function)
-            signature = Signature(function)
+            signature = ToolSignature(function)
             self._put(
                 Tool(
                     name=name_of(function) if name is None else name,
@@ -205,7 +205,7 @@ class Toolset:
 
     def add(
         self,
-        tool: protocol.Tool | Mapping[str, Any],
+        tool: protocol.ToolDeclaration | Mapping[str, Any],
         handler: Handler | None = None,
         *,
         effects: bool | None = None,
@@ -264,7 +264,7 @@ class Toolset:
                 merged._put(tool)
         return merged
 
-    def as_tools(self) -> tuple[protocol.Tool, ...]:
+    def as_tools(self) -> tuple[protocol.ToolDeclaration, ...]:
         """The tools as `RunAgentInput.tools` carries them."""
         return tuple(tool.as_wire() for tool in self)
 
@@ -314,11 +314,11 @@ def _as_is(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _read_wire(tool: protocol.Tool | Mapping[str, Any]) -> protocol.Tool:
-    if isinstance(tool, protocol.Tool):
+def _read_wire(tool: protocol.ToolDeclaration | Mapping[str, Any]) -> protocol.ToolDeclaration:
+    if isinstance(tool, protocol.ToolDeclaration):
         return tool
     try:
-        return msgspec.convert(dict(tool), protocol.Tool, strict=True)
+        return msgspec.convert(dict(tool), protocol.ToolDeclaration, strict=True)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise DeclarationError(f"{shown(tool)} is no tool: {error}") from None
 

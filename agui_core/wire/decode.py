@@ -17,17 +17,17 @@ from agui_core._text import place
 from agui_core.errors import DecodeError, LimitExceeded, ProtocolError
 from agui_core.limits import Limits
 from agui_core.protocol.events import EVENT_TYPES, Event
-from agui_core.warning import ProtocolWarning, WarningLog
+from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire.batch import Batch, decode_joined, join
-from agui_core.wire.boundary import TRANSLATED, Boundary, concerns, translate, upgrade_input
+from agui_core.wire.compat import TRANSLATED, Boundary, concerns, translate, upgrade_input
 from agui_core.wire.encode import to_wire
-from agui_core.wire.enforce import converted, judge, lean, refuse_unknown_kind
-from agui_core.wire.foreign import dumped, is_model
+from agui_core.wire.fast_events import PLAIN_OF, FastEvent
+from agui_core.wire.json_values import Copier, check_nesting, holds_foreign, nesting_exceeded, stack_exceeded, too_deep
 from agui_core.wire.malformed import Malformed, Path, describe, pointer
 from agui_core.wire.parse import Text, check_size, parse
-from agui_core.wire.plain import PLAIN_OF, PlainEvent
-from agui_core.wire.schema import Court, Shape, Union, Unrecognised, node_of
-from agui_core.wire.values import Copier, check_nesting, holds_foreign, nesting_exceeded, stack_exceeded, too_deep
+from agui_core.wire.pydantic_models import dumped, is_model
+from agui_core.wire.sanitize import converted, judge, lean, refuse_unknown_kind
+from agui_core.wire.shapes import Findings, Shape, Union, Unrecognised, node_of
 
 __all__ = ["Decoder", "Policy", "decode"]
 
@@ -35,7 +35,7 @@ Policy = Literal["strict", "lenient"]
 
 _one = msgspec.json.Decoder(Event).decode
 _many = msgspec.json.Decoder[Any](Event | None)
-_many_plain = msgspec.json.Decoder[Any](PlainEvent | None)
+_many_plain = msgspec.json.Decoder[Any](FastEvent | None)
 _many_objects = msgspec.json.Decoder[Any](dict[str, Any] | None)
 _TRY_PLAIN_AGAIN = 15
 """Batches that are not tried as plain content after one in which some content was more."""
@@ -190,7 +190,7 @@ class Decoder:
         if isinstance(value, msgspec.Struct):
             return value
         name = getattr(shape, "__name__", None)
-        court = Court()
+        court = Findings()
         try:
             obj, _ = self._plain(value, shape)
             upgrade_input(obj, _quietly if own else court.note)
@@ -444,7 +444,7 @@ class Decoder:
 
     def _judge(self, obj: dict[str, Any], surplus: _Surplus, index: int | None) -> Event | None:
         """The verdict in full on a dict that did not convert, its unknown members already taken off."""
-        court = Court(lenient=self.policy == "lenient")
+        court = Findings(lenient=self.policy == "lenient")
         kind = surplus.kind
         try:
             judged = _SHAPES[kind].judge(obj, (), court)
@@ -464,7 +464,7 @@ class Decoder:
 
     def _unknown(self, obj: dict[str, Any], index: int | None) -> None:
         try:
-            verdict = _union.judge(obj, (), Court())
+            verdict = _union.judge(obj, (), Findings())
         except Malformed as malformed:
             self._refuse(malformed, None, index)
         else:

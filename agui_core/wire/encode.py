@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from agui_core.errors import LimitExceeded, ProtocolError
-from agui_core.wire.foreign import dumped, is_model
+from agui_core.wire.json_values import DEEPEST, Copier
 from agui_core.wire.malformed import Malformed
-from agui_core.wire.values import DEEPEST, Copier
+from agui_core.wire.pydantic_models import dumped, is_model
 
 __all__ = ["encode", "to_wire"]
 

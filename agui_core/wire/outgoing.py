@@ -19,16 +19,16 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.content import TextPart
 from agui_core.protocol.messages import ActivityMessage, AssistantMessage, Message, ToolCall, ToolMessage
 from agui_core.protocol.run import PROTOCOL_VERSION, RunAgentInput
-from agui_core.warning import WarningLog
-from agui_core.wire.boundary import upgrade_message
+from agui_core.warnings import WarningLog
+from agui_core.wire.compat import upgrade_message
 from agui_core.wire.encode import to_wire
-from agui_core.wire.enforce import judge, lean, refuse_unknown_kind
-from agui_core.wire.foreign import dumped, is_model
+from agui_core.wire.json_values import Copier
 from agui_core.wire.malformed import Malformed, Path
+from agui_core.wire.old_peers import NO_PARENTS, NO_SUBAGENTS, Peer
 from agui_core.wire.parse import parse
-from agui_core.wire.peers import NO_PARENTS, NO_SUBAGENTS, Peer
-from agui_core.wire.schema import Court, Unrecognised
-from agui_core.wire.values import Copier
+from agui_core.wire.pydantic_models import dumped, is_model
+from agui_core.wire.sanitize import judge, lean, refuse_unknown_kind
+from agui_core.wire.shapes import Findings, Unrecognised
 
 __all__ = ["address_input", "document", "enforce_input", "enforced", "readable"]
 
@@ -135,7 +135,7 @@ def enforced(shape: type[S], wire: Mapping[str, Any], log: WarningLog, *, said: 
     stripped is in `log`. Raises `ProtocolError` when a known field is malformed; in what the application has `said`
     just now, also for a part of no known kind.
     """
-    court = Court()
+    court = Findings()
     name = shape.__name__
     try:
         judged = judge(shape, wire, court)

@@ -9,8 +9,8 @@ import msgspec
 
 from agui_core.errors import DecodeError, LimitExceeded
 from agui_core.limits import Limits
+from agui_core.wire.json_values import nesting_exceeded, stack_exceeded, too_deep
 from agui_core.wire.malformed import Malformed
-from agui_core.wire.values import nesting_exceeded, stack_exceeded, too_deep
 
 __all__ = ["Text", "check_size", "parse"]
 

@@ -14,7 +14,7 @@ from agui_core.limits import Limits
 from agui_core.protocol.events import Event
 from agui_core.wire.batch import OBJECTS, Batch, join
 from agui_core.wire.encode import encode
-from agui_core.wire.reading import Held, RecordReader
+from agui_core.wire.framing import BufferState, RecordReader
 
 __all__ = ["SSEDecoder", "encode_sse", "sse_block"]
 
@@ -110,13 +110,13 @@ class SSEDecoder(RecordReader):
         twin.resume(self.pause())
         return twin
 
-    def pause(self) -> Held:
+    def pause(self) -> BufferState:
         """What the decoder holds, for another one to `resume` with."""
         return msgspec.structs.replace(
             super().pause(), after_cr=self._after_cr, after_lf=self._after_lf, skipped=self._skipped
         )
 
-    def resume(self, held: Held) -> None:
+    def resume(self, held: BufferState) -> None:
         """Go on where another decoder paused."""
         super().resume(held)
         self._after_cr, self._after_lf, self._skipped = held.after_cr, held.after_lf, held.skipped

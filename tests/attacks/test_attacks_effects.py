@@ -194,12 +194,12 @@ async def test_a_model_that_counts_ids_runs_nothing_twice_and_the_turn_waits(ban
 
 async def test_two_answers_never_race() -> None:
     tools = Toolset()
-    began, go_on = anyio.Event(), anyio.Event()
+    began, proceed = anyio.Event(), anyio.Event()
 
     @tools.tool
     async def slow() -> str:
         began.set()
-        await go_on.wait()
+        await proceed.wait()
         return "its own"
 
     calls = thread(tools, run("r", call("a", "slow")))
@@ -208,7 +208,7 @@ async def test_two_answers_never_race() -> None:
         await began.wait()
         with pytest.raises(ApprovalError, match="runs here"):
             calls.set_output("a", "by hand")
-        go_on.set()
+        proceed.set()
     assert answers(calls)["a"].content == "its own"
 
 
@@ -244,13 +244,13 @@ async def test_a_call_begun_in_a_process_that_died_takes_an_answer_by_hand(bank:
 
 async def test_a_call_that_changes_while_its_tool_runs_gets_none_of_its_result() -> None:
     tools = Toolset()
-    began, go_on = anyio.Event(), anyio.Event()
+    began, proceed = anyio.Event(), anyio.Event()
     ran: list[int] = []
 
     async def pay(amount: int) -> str:
         ran.append(amount)
         began.set()
-        await go_on.wait()
+        await proceed.wait()
         return f"paid {amount}"
 
     tools.tool(effects=True, approval="never")(pay)
@@ -259,7 +259,7 @@ async def test_a_call_that_changes_while_its_tool_runs_gets_none_of_its_result()
         tasks.start_soon(calls.answer)
         await began.wait()
         feed(calls.reducer, started("r2"), snapshot(USER), call("a", "pay", '{"amount": 2}'), finished("r2"))
-        go_on.set()
+        proceed.set()
     assert "a" not in answers(calls)
     await calls.answer()
     assert ran == [1, 2]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import agui_core as agui
 from agui_core.protocol.content import DataSource, ImagePart
-from agui_core.warning import WarningLog
+from agui_core.warnings import WarningLog
 from agui_core.wire.outgoing import address_input, enforce_input
 
 BROKEN = ['{"path": "a', '{"a":1}{"b":2}', "nothing", "{'a': 1}", "[1,]", '{"a": NaN}', "{}x"]

@@ -23,7 +23,7 @@ from agui_core.errors import AGUIError
 from agui_core.protocol.content import TextPart
 from agui_core.protocol.run import Interrupt, InterruptOutcome
 from agui_core.tools import InvalidArguments, ToolError
-from agui_core.warning import WarningLog
+from agui_core.warnings import WarningLog
 from agui_core.wire.outgoing import enforce_input
 
 pydantic = pytest.importorskip("pydantic")
@@ -206,7 +206,7 @@ ERRORS: list[Exception] = [
     agui.ResumeError("m"),
     agui.ApprovalError("m"),
     agui.TransportError("m", status=500, body="b"),
-    agui.Waiting("m", who="approver", calls=("a",), interrupts=("i",)),
+    agui.StillWaiting("m", who="approver", calls=("a",), interrupts=("i",)),
     agui.ArgumentsError("m", call_id="a", tool="t", path="x"),
     agui.DeclarationError("m"),
     InvalidArguments("m", path="x", expected="int", value="1"),

@@ -16,9 +16,9 @@ from test_attacks_servers import ask
 from test_attacks_types import EVENTS, INPUT, OPENED, places, with_odd
 
 import agui_core as agui
-from agui_core.warning import WarningLog
+from agui_core.warnings import WarningLog
+from agui_core.wire.old_peers import Peer
 from agui_core.wire.outgoing import address_input, enforce_input
-from agui_core.wire.peers import Peer
 
 HOSTILE = [
     "a\nb\r\nc",

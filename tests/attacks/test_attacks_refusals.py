@@ -8,7 +8,7 @@ import pytest
 from test_attacks_types import COMMON, EVENTS, OPENED
 
 import agui_core as agui
-from agui_core.reducer._checkpoint_format import read
+from agui_core.reducer.checkpoint.format import read
 
 IDS = {"threadId": "t", "runId": "r"}
 STARTED, FINISHED = {"type": "RUN_STARTED", **IDS}, {"type": "RUN_FINISHED", **IDS}

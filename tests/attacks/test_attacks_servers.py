@@ -10,8 +10,8 @@ import pytest
 import trio.testing as trio_testing
 
 import agui_core as agui
-from agui_core.cli.replay import Endpoint, Recording
-from agui_core.cli.source import Source
+from agui_core.cli.input import RecordedInput
+from agui_core.cli.replay import Recording, ReplayEndpoint
 
 BODY = json.dumps({"threadId": "t", "runId": "r", "messages": []}).encode()
 STARTED = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
@@ -63,12 +63,12 @@ def ask(app: Any, pieces: list[Any], method: str = "POST", **headers: str) -> An
     return answer
 
 
-def replay(tmp_path: Any, *origins: str) -> Endpoint:
+def replay(tmp_path: Any, *origins: str) -> ReplayEndpoint:
     file = tmp_path / "s.jsonl"
     file.write_text("\n".join(json.dumps(event) for event in (STARTED, FINISHED)) + "\n")
-    with Source(str(file)) as source:
+    with RecordedInput(str(file)) as source:
         recording = Recording(source, speed=0, rate=None, turns=False)
-    return Endpoint(recording, origins, lambda text: None)
+    return ReplayEndpoint(recording, origins, lambda text: None)
 
 
 # --- agui serve -------------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ async def test_who_has_to_act_is_one_visible_line(bad: str) -> None:
     tools.tool(name="pay", effects=True)(lambda: None)
     calls = thread(tools, run("r", *[call(f"{bad}{n}", "pay") for n in range(300)]))
     async with agui.Conversation(Script(), calls=calls) as chat:
-        with pytest.raises(agui.Waiting) as raised:
+        with pytest.raises(agui.StillWaiting) as raised:
             chat.send("Hello?")
     assert inert(str(raised.value))
     assert len(raised.value.calls) == 300

@@ -12,7 +12,7 @@ from harness import PATIENCE
 from virtual import let_pass, still_time, virtual_time
 
 import agui_core as agui
-from agui_core.tools.slots import abandoned_threads
+from agui_core.tools.concurrency import abandoned_threads
 
 pytestmark = pytest.mark.anyio
 TIMEOUT = 0.01

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import agui_core as agui
-from agui_core.warning import WarningLog
+from agui_core.warnings import WarningLog
+from agui_core.wire.old_peers import Peer, WithoutSubagents
 from agui_core.wire.outgoing import address_input, enforce_input
-from agui_core.wire.peers import Peer, WithoutSubagents
 
 ODD: list[Any] = [[], {}, [[]], {"a": {}}, 5, 1.5, True, None, "", "odd", 10**400, float("inf"), -(2**70)]
 

@@ -275,7 +275,7 @@ def test_wrong_use(agui: Run, words: list[str]) -> None:
 
 
 def test_without_httpx2(agui: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "agui_core.stream.http", raising=False)
+    monkeypatch.delitem(sys.modules, "agui_core.stream.http_agent", raising=False)
     monkeypatch.setitem(sys.modules, "httpx2", None)
     ran = agui("chat", "http://127.0.0.1:9/")
     assert ran.status == 2

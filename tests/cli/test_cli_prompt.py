@@ -14,7 +14,7 @@ from endpoint import call, endpoint, say
 from harness import PATIENCE
 
 import agui_core
-from agui_core.cli.safe import wrapped
+from agui_core.cli.escape import wrapped
 
 SCREEN = 24
 

@@ -6,7 +6,7 @@ import json
 import sys
 import unicodedata
 
-from agui_core.cli.safe import pretty, safe_block, safe_json, safe_line
+from agui_core.cli.escape import pretty, safe_block, safe_json, safe_line
 
 # Format characters that have a shape of their own: signs of Arabic, Syriac and Kaithi.
 SEEN = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}

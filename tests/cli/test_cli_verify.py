@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from strategies import mutated_streams
 
 import agui_core
-from agui_core.cli.located import Located
-from agui_core.cli.source import Source
+from agui_core.cli.input import RecordedInput
+from agui_core.cli.line_numbers import LineNumbers
 
 Run = Callable[..., Any]
 Write = Callable[[Iterable[Any]], Path]
@@ -166,15 +166,15 @@ def test_lines_are_those_of_the_file(agui: Run) -> None:
 def test_lines_do_not_depend_on_where_the_bytes_are_cut(parts: list[str], data: st.DataObject) -> None:
     text = "".join(parts).encode()
     for json_lines in (False, True):
-        whole = list(Located(_Cut(text, [len(text)], json_lines), 1000))
+        whole = list(LineNumbers(_Cut(text, [len(text)], json_lines), 1000))
         sizes = data.draw(st.lists(st.integers(1, 4), max_size=20))
-        assert list(Located(_Cut(text, [*sizes, len(text)], json_lines), 1000)) == whole
+        assert list(LineNumbers(_Cut(text, [*sizes, len(text)], json_lines), 1000)) == whole
         if json_lines:
             starts = [number for number, line in enumerate(text.split(b"\n"), 1) if line.strip(b" \t\r")]
             assert [line for line, _ in whole] == starts
 
 
-class _Cut(Source):
+class _Cut(RecordedInput):
     """A source of bytes in pieces of these sizes."""
 
     def __init__(self, text: bytes, sizes: list[int], json_lines: bool) -> None:

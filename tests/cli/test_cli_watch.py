@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 import agui_core
+from agui_core.cli.input import RecordedInput
 from agui_core.cli.screen import Screen
-from agui_core.cli.source import Source
 
 Run = Callable[..., Any]
 Write = Callable[[Iterable[Any]], Path]
@@ -34,7 +34,7 @@ def picture(reducer: agui_core.Reducer, width: int = 100, height: int = 24) -> s
     console = Console(
         file=out, width=width, height=height, color_system=None, force_terminal=True, legacy_windows=False
     )
-    with Source(str(SAMPLE)) as source:
+    with RecordedInput(str(SAMPLE)) as source:
         console.print(Screen(reducer, source, console).picture())
     return out.getvalue()
 

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from harness import PATIENCE
 
-from agui_core.cli.assistant import calculate_expression, toolset
 from agui_core.cli.demo import tool_use_assistant
+from agui_core.cli.demo_agent import calculate_expression, toolset
 from agui_core.cli.main import main
 from agui_core.reducer import Reducer
 from agui_core.tools import InvalidArguments, ToolError

@@ -17,8 +17,8 @@ import pytest
 from harness import PATIENCE
 
 import agui_core
-from agui_core.cli.replay import Endpoint, Recording
-from agui_core.cli.source import Source
+from agui_core.cli.input import RecordedInput
+from agui_core.cli.replay import Recording, ReplayEndpoint
 
 httpx2 = pytest.importorskip("httpx2")
 pytest.importorskip("uvicorn")
@@ -68,9 +68,9 @@ class Client:
     def __init__(self, path: Path, *, speed: float = 1, rate: float | None = None, **options: Any) -> None:
         self.said: list[str] = []
         origins = options.pop("origins", ())
-        with Source(str(path)) as source:
+        with RecordedInput(str(path)) as source:
             recording = Recording(source, speed=speed, rate=rate, turns=options.pop("turns", False))
-        self.endpoint = Endpoint(recording, origins, self.said.append)
+        self.endpoint = ReplayEndpoint(recording, origins, self.said.append)
 
     def post(self, body: Any, method: str = "POST", **headers: str) -> Answer:
         fields = JSON | {"host": "127.0.0.1:8000"} | {name.replace("_", "-"): value for name, value in headers.items()}

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from agui_core.reducer.partial_json import JsonFault, PartialJson
+from agui_core.reducer.partial_json.parser import JsonFault, PartialJson
 
 
 def fed(*pieces: str, depth_limit: int = 200) -> PartialJson:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from agui_core.reducer.partial_json import PartialJson
+from agui_core.reducer.partial_json.parser import PartialJson
 
 quick = settings(max_examples=250, deadline=None, derandomize=True)
 

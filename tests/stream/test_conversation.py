@@ -84,7 +84,7 @@ async def test_the_cap_on_runs() -> None:
         assert len(agent.inputs) == 3
         assert chat.calls.state("c2") == "output-available"
         assert chat.waiting().who == "agent"
-        assert await chat.go_on().wait() == "done"
+        assert await chat.proceed().wait() == "done"
 
 
 async def test_a_turn_that_needs_all_its_runs_is_done() -> None:
@@ -114,8 +114,8 @@ async def test_context_and_properties_go_into_every_input() -> None:
 async def test_one_run_at_a_time() -> None:
     async with chatting([anyio.sleep_forever]) as (chat, agent):
         turn = chat.send("a")
-        for act in (lambda: chat.send("b"), chat.retry, chat.go_on):
-            with pytest.raises(agui.Waiting, match="a turn is going on") as caught:
+        for act in (lambda: chat.send("b"), chat.retry, chat.proceed):
+            with pytest.raises(agui.StillWaiting, match="a turn is going on") as caught:
                 act()
             assert caught.value.who == "agent"
         await settle(lambda: agent.active)
@@ -152,7 +152,7 @@ async def test_readers_end_with_the_block() -> None:
     assert [update.stopped async for update in chat.updates()] == [True]
     assert [update.status async for update in turn] == ["truncated"]
     assert turn.ending == "stopped"
-    for act in (lambda: chat.send("more"), chat.retry, chat.go_on):
+    for act in (lambda: chat.send("more"), chat.retry, chat.proceed):
         with pytest.raises(RuntimeError, match="inside its block"):
             act()
     assert len(chat.messages) == 1

@@ -150,7 +150,7 @@ async def test_a_loaded_thread_goes_on_where_it_was() -> None:
     reducer = agui.Reducer(messages=[USER, ASKING])
     agent = Script(run(say("Gone.", "z")))
     async with agui.Conversation(agent, tools, reducer=reducer, interval=0) as chat:
-        with pytest.raises(agui.Waiting) as raised:
+        with pytest.raises(agui.StillWaiting) as raised:
             chat.send("hello?")
         assert raised.value.calls == ("a",)
         turn = chat.approve(chat.request("a"))

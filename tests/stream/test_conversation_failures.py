@@ -39,7 +39,7 @@ async def test_stopping_at_once_sends_nothing() -> None:
         chat.stop()
         assert await turn.wait() == "stopped"
         assert agent.inputs == []
-        assert await chat.go_on().wait() == "done"
+        assert await chat.proceed().wait() == "done"
         assert texts(chat) == [("user", "go"), ("assistant", "ok")]
 
 
@@ -78,7 +78,7 @@ async def test_a_late_answer_after_a_stop_is_recorded_and_not_sent(late: str) ->
         if late == "finished":
             await turn.wait()
             chat.set_output("c1", "seen")
-            turn = chat.go_on()
+            turn = chat.proceed()
         chat.stop()
         await turn.wait()
         assert chat.status == late
@@ -151,7 +151,7 @@ async def test_an_agent_that_cannot_be_reached() -> None:
             await chat.send("go").wait()
         assert (chat.status, chat.usage.runs) == ("idle", 0)
         del agent.run
-        assert await chat.go_on().wait() == "done"
+        assert await chat.proceed().wait() == "done"
         assert [message.content for message in agent.inputs[0].messages] == ["go"]
 
 
@@ -165,7 +165,7 @@ async def test_a_connection_that_breaks() -> None:
         assert isinstance(error, agui.TransportError)
         assert statuses[-1] == "truncated"
         assert not chat.stopped
-        assert await chat.go_on().wait() == "broken"
+        assert await chat.proceed().wait() == "broken"
         assert await chat.retry().wait() == "done"
 
 
@@ -188,10 +188,10 @@ async def test_open_16_a_refused_resume_leaves_its_interrupts_open() -> None:
     runs = (run(interrupted(ask("i"))), [error], [error], say("ok"))
     async with chatting(*runs, on_interrupt=on_interrupt) as (chat, agent):
         assert await chat.send("go").wait() == "broken"
-        with pytest.raises(agui.Waiting):
+        with pytest.raises(agui.StillWaiting):
             chat.send("hello?")
-        assert await chat.go_on().wait() == "broken"
-        assert await chat.go_on().wait() == "done"
+        assert await chat.proceed().wait() == "broken"
+        assert await chat.proceed().wait() == "done"
     assert [[entry.payload for entry in each.resume] for each in agent.inputs[1:]] == [["blue"]] * 3
     assert asked == ["i"] * 3
 

@@ -26,7 +26,7 @@ async def test_between_turns() -> None:
     again, agent = restored(data, say("there", "m2"))
     assert (again.status, again.thread_id, texts(again)) == ("finished", "t", texts(chat))
     async with again:
-        assert await again.go_on().wait() == "done"
+        assert await again.proceed().wait() == "done"
         assert agent.inputs == []
         assert await again.send("you").wait() == "done"
     assert [message.content for message in agent.inputs[0].messages] == ["hi", "hello", "you"]
@@ -40,7 +40,7 @@ async def test_before_the_run_began() -> None:
         chat.stop()
     again, agent = restored(data, say("hello"))
     async with again:
-        assert await again.go_on().wait() == "done"
+        assert await again.proceed().wait() == "done"
     assert len(agent.inputs) == 1
     assert texts(again) == [("user", "hi"), ("assistant", "hello")]
 
@@ -53,7 +53,7 @@ async def test_run_17_in_the_middle_of_a_run() -> None:
     again, agent = restored(data, say("whole", "m2"))
     assert (again.status, again.stopped) == ("truncated", False)
     async with again:
-        assert await again.go_on().wait() == "broken"
+        assert await again.proceed().wait() == "broken"
         assert await again.retry().wait() == "done"
     assert texts(again) == [("user", "hi"), ("assistant", "whole")]
     assert [message.role for message in agent.inputs[0].messages] == ["user"]
@@ -79,10 +79,10 @@ async def test_in_the_middle_of_an_approval() -> None:
         return False
 
     again, agent = restored(data, say("ok"), confirm=confirm)
-    with pytest.raises(agui.Waiting):
+    with pytest.raises(agui.StillWaiting):
         again.send("well?")
     async with again:
-        assert await again.go_on().wait() == "done"
+        assert await again.proceed().wait() == "done"
     assert asked == ["c1", "c2", "c2"]
     assert tool_contents(agent.inputs[0])["c1"] == "deleted /"
     assert tool_contents(agent.inputs[0])["c2"].startswith("Denied")
@@ -108,7 +108,7 @@ async def test_in_the_middle_of_the_interrupts() -> None:
 
     again, agent = restored(data, say("ok"), on_interrupt=on_interrupt)
     async with again:
-        assert await again.go_on().wait() == "done"
+        assert await again.proceed().wait() == "done"
     assert asked == ["i1", "i2", "i2"]
     assert [entry.payload for entry in agent.inputs[0].resume] == [{"big": 2**70, "text": "\u00e9"}, "second"]
 
@@ -134,7 +134,7 @@ async def test_in_the_middle_of_a_tool_with_effects() -> None:
         await started.wait()
     agent = Script(say("ok"))
     async with agui.Conversation.restore(kept[0], agent, slow) as again:
-        assert await again.go_on().wait() == "done"
+        assert await again.proceed().wait() == "done"
     assert "may or may not have run" in tool_contents(agent.inputs[0])["c"]
 
 
@@ -162,7 +162,7 @@ async def test_a_decision_before_the_block_waits_for_it() -> None:
     again, agent = restored(data, say("ok"))
     assert again.approve("c") is None
     async with again:
-        assert await again.go_on().wait() == "done"
+        assert await again.proceed().wait() == "done"
     assert tool_contents(agent.inputs[0]) == {"c": "deleted /"}
 
 

@@ -111,12 +111,12 @@ async def test_int_6_a_part_of_the_answers_waits_for_the_rest() -> None:
     async with chatting(INTERRUPTED, say("ok"), on_interrupt=on_interrupt) as (chat, agent):
         assert await chat.send("go").wait() == "waiting"
         with pytest.raises(
-            agui.Waiting, match=r"interrupts 'i1', 'i2' wait for the approver.*\[FT-5, INT-6\]"
+            agui.StillWaiting, match=r"interrupts 'i1', 'i2' wait for the approver.*\[FT-5, INT-6\]"
         ) as caught:
             chat.send("what?")
         assert (caught.value.who, caught.value.interrupts) == ("approver", ("i1", "i2"))
         answers["i2"] = "large"
-        assert await chat.go_on().wait() == "done"
+        assert await chat.proceed().wait() == "done"
     assert asked == ["i1", "i2", "i2"]
     assert [entry.payload for entry in agent.inputs[1].resume] == ["blue", "large"]
 
@@ -164,7 +164,7 @@ async def test_int_15_interrupts_that_share_an_id_are_each_asked(said: tuple[Any
         assert await chat.send("go").wait() == "waiting"
         saved = chat.checkpoint()
     async with agui.Conversation.restore(saved, agent, on_interrupt=on_interrupt) as chat:
-        assert await chat.go_on().wait() == "done"
+        assert await chat.proceed().wait() == "done"
     assert asked == ["a", "b", "b"]
     assert agent.inputs[1].resume == (ResumeEntry(interrupt_id="i", status="resolved", payload=sent),)
 
@@ -179,7 +179,7 @@ async def test_int_15_different_answers_for_one_id_are_asked_again() -> None:
     async with agui.Conversation(agent, on_interrupt=on_interrupt) as chat:
         with pytest.raises(agui.ResumeError, match=r"\[INT-15\]"):
             await chat.send("go").wait()
-        assert await chat.go_on().wait() == "done"
+        assert await chat.proceed().wait() == "done"
 
 
 async def test_interrupts_are_resumed_by_hand() -> None:
@@ -254,7 +254,7 @@ async def test_ft_5_sending_while_something_waits(steps: list[Any], who: str, ca
     async with chatting(steps, say("ok")) as (chat, agent):
         await chat.send("go").wait()
         for act in (lambda: chat.send("well?"), chat.retry):
-            with pytest.raises(agui.Waiting) as caught:
+            with pytest.raises(agui.StillWaiting) as caught:
                 act()
             assert (caught.value.who, caught.value.calls) == (who, calls)
         assert await chat.send("never mind", abandon=True).wait() == "done"
@@ -287,7 +287,7 @@ async def test_abandoning_an_open_question() -> None:
     async with chatting(run(call("c", "delete")), say("ok"), confirm=confirm) as (chat, agent):
         first = chat.send("go")
         await asked.wait()
-        with pytest.raises(agui.Waiting):
+        with pytest.raises(agui.StillWaiting):
             chat.send("well?")
         second = chat.send("never mind", abandon=True)
         assert (await first.wait(), await second.wait()) == ("stopped", "done")

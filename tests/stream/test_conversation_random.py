@@ -118,7 +118,7 @@ class User:
             lambda: chat.send("hi"),
             lambda: chat.send("anyway", abandon=True),
             chat.retry,
-            chat.go_on,
+            chat.proceed,
             chat.stop,
             lambda: chat.resume(dict.fromkeys(waits.interrupts, self.random.choice([True, False, None]))),
         ]
@@ -128,7 +128,7 @@ class User:
         actions += [partial(chat.set_output, id, "late") for id in chat.run.calls_without_result]
         try:
             self.random.choice(actions)()
-        except (agui.Waiting, agui.ApprovalError, agui.ResumeError):
+        except (agui.StillWaiting, agui.ApprovalError, agui.ResumeError):
             return
 
 

@@ -106,5 +106,5 @@ async def test_a_refused_stream_without_a_run_takes_nothing_and_what_was_said_is
             await chat.send("more").wait()
         agent._play = original  # type: ignore[method-assign]
         assert (chat.usage.runs, chat.usage.total.exact) == (1, 3)
-        assert await chat.go_on().wait() == "done"
+        assert await chat.proceed().wait() == "done"
         assert chat.messages[-1].content == "Here."

@@ -13,7 +13,7 @@ from watched import FINISHED, STARTED, Watched, lines, text_of, text_run
 
 import agui_core as agui
 from agui_core.stream import Conversation, follow, follow_sync
-from agui_core.stream.whole import OpenLine
+from agui_core.stream.json_line_end import JsonLineEnd
 
 QUICK = 0.001
 TRAPS = ["}{", '"}', '{"', '\\"}{', "\\", "}\n{", "\\\\", '"}{"type":"RUN_FINISHED"}', "\u2028é}"]
@@ -86,7 +86,7 @@ def test_every_cut_of_lines_with_braces_in_strings() -> None:
     data = lines([STARTED, {"type": "RAW", "event": {"a": '}{"\\', "b": [{}, {"c": "\\\\"}], "d": "{}"}}, FINISHED])
     ends = {place for place, byte in enumerate(data) if byte == ord("\n")}
     for first, second in itertools.combinations(range(1, len(data)), 2):
-        line = OpenLine()
+        line = JsonLineEnd()
         closed = {end for begin, end in [(0, first), (first, second)] if line.closes(data[begin:end])}
         assert closed == {first, second} & ends
 
@@ -97,7 +97,7 @@ def test_the_end_of_a_line_is_seen_wherever_it_was_cut() -> None:
         value = {"a": "".join(dice.choices('{}"\\ é\n', k=12)), "b": [{}, {"c": {"": "}"}}], "d": dice.choice(["{", 1])}
         text = json.dumps(value, ensure_ascii=dice.random() < 0.5).encode()
         cuts = sorted(dice.sample(range(1, len(text)), 4))
-        line = OpenLine()
+        line = JsonLineEnd()
         for _ in range(2):
             closed = [line.closes(text[a:b]) for a, b in itertools.pairwise([0, *cuts, len(text)])]
             assert closed == [False] * 4 + [True]

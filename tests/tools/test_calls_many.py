@@ -13,7 +13,7 @@ from call_streams import answers, call, kinds, run, thread
 from harness import PATIENCE
 
 from agui_core.tools import ApprovalRequest, Calls, ToolError, Toolset, Verdict
-from agui_core.tools.slots import abandoned_threads
+from agui_core.tools.concurrency import abandoned_threads
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from agui_core.errors import ProtocolError, ResumeError
 from agui_core.protocol.messages import ActivityMessage, ToolMessage
 from agui_core.reducer import Reducer
 from agui_core.tools import Calls, Toolset, Verdict, langgraph_interrupts
-from agui_core.warning import WarningLog
+from agui_core.warnings import WarningLog
 from agui_core.wire import decode, encode, to_wire
 from agui_core.wire.outgoing import readable
 

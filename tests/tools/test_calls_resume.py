@@ -28,7 +28,7 @@ from agui_core.tools import (
     interrupt_for,
     langgraph_interrupts,
 )
-from agui_core.tools.resume import expired
+from agui_core.tools.interrupts import expired
 from agui_core.wire import encode, to_wire
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)

@@ -24,7 +24,7 @@ from call_streams import (
 from agui_core.errors import ApprovalError
 from agui_core.protocol.messages import ToolMessage
 from agui_core.reducer import Reducer
-from agui_core.tools import Calls, State, Toolset
+from agui_core.tools import Calls, CallState, Toolset
 from agui_core.tools.states import (
     TRANSITIONS,
     Actor,
@@ -35,7 +35,7 @@ from agui_core.tools.states import (
     who_acts,
 )
 
-STATES: tuple[State, ...] = get_args(State)
+STATES: tuple[CallState, ...] = get_args(CallState)
 SIGNALS: tuple[Signal, ...] = get_args(Signal)
 
 # One line for each state, one column for each signal; `-`: cannot happen.
@@ -49,7 +49,7 @@ output-available    output     output     available  -          -          outpu
 output-error        error      error      available  -          -          error      error      error
 output-denied       no         no         available  -          -          no         no         no
 """
-SHORT: dict[str, State] = {
+SHORT: dict[str, CallState] = {
     "streaming": "input-streaming",
     "available": "input-available",
     "requested": "approval-requested",
@@ -75,7 +75,7 @@ def toolset() -> Toolset:
 
 
 @pytest.mark.parametrize(("state", "signal"), list(itertools.product(STATES, SIGNALS)))
-def test_the_table_of_transitions(state: State, signal: Signal) -> None:
+def test_the_table_of_transitions(state: CallState, signal: Signal) -> None:
     expected = EXPECTED[state, signal]
     if expected == "-":
         assert signal not in TRANSITIONS[state]
@@ -108,7 +108,7 @@ def tool_message(kind: str | None = None, error: str | None = None) -> Event:
     return message if error is None else {**message, "error": error}
 
 
-def reach(calls: Calls, state: State) -> None:
+def reach(calls: Calls, state: CallState) -> None:
     """Bring call `c` of the tool `pay` into a state, at the end of run `r` (or inside it, while it streams)."""
     if state == "input-streaming":
         feed(calls.reducer, started("r"), opened("c", "pay"))
@@ -127,7 +127,7 @@ def reach(calls: Calls, state: State) -> None:
 
 @pytest.mark.parametrize("state", STATES)
 def test_reopening_starts_an_unanswered_call_anew_and_an_answered_one_stays_answered(
-    toolset: Toolset, state: State
+    toolset: Toolset, state: CallState
 ) -> None:
     calls = thread(toolset)
     reach(calls, state)
@@ -146,7 +146,7 @@ def test_reopening_starts_an_unanswered_call_anew_and_an_answered_one_stays_answ
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_snapshot_starts_anew(toolset: Toolset, state: State) -> None:
+def test_a_snapshot_starts_anew(toolset: Toolset, state: CallState) -> None:
     calls = thread(toolset)
     reach(calls, state)
     if calls.reducer.status != "running":
@@ -174,7 +174,9 @@ def test_a_snapshot_that_drops_the_call_ends_its_states(toolset: Toolset) -> Non
         *((tool_message(kind), "output-error") for kind in ("error", "cancelled", "timeout", "invalid", "unheard of")),
     ],
 )
-def test_an_answer_moves_any_unanswered_call(toolset: Toolset, state: State, answer: Event, expected: State) -> None:
+def test_an_answer_moves_any_unanswered_call(
+    toolset: Toolset, state: CallState, answer: Event, expected: CallState
+) -> None:
     calls = thread(toolset)
     reach(calls, state)
     if calls.reducer.status == "running":
@@ -184,7 +186,7 @@ def test_an_answer_moves_any_unanswered_call(toolset: Toolset, state: State, ans
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_result_on_the_wire_moves_any_unanswered_call(toolset: Toolset, state: State) -> None:
+def test_a_result_on_the_wire_moves_any_unanswered_call(toolset: Toolset, state: CallState) -> None:
     calls = thread(toolset)
     reach(calls, state)
     if calls.reducer.status != "running":
@@ -195,7 +197,7 @@ def test_a_result_on_the_wire_moves_any_unanswered_call(toolset: Toolset, state:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("decide", [Calls.approve, Calls.deny])
-def test_only_what_was_asked_can_be_decided(toolset: Toolset, state: State, decide: object) -> None:
+def test_only_what_was_asked_can_be_decided(toolset: Toolset, state: CallState, decide: object) -> None:
     calls = thread(toolset)
     reach(calls, state)
     if state == "approval-requested":
@@ -236,7 +238,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 ASKING = ("input-streaming", "input-available", "approval-requested")
 
 
-def expected_actor(phase: Phase, state: State, *, ours: bool, named: bool) -> Actor:
+def expected_actor(phase: Phase, state: CallState, *, ours: bool, named: bool) -> Actor:
     """The rules in words, as the other way to say the table."""
     if state.startswith("output"):
         return "nobody"  # answered is answered
@@ -254,7 +256,7 @@ def expected_actor(phase: Phase, state: State, *, ours: bool, named: bool) -> Ac
 @pytest.mark.parametrize(
     ("phase", "state", "ours", "named"), list(itertools.product(PHASES, STATES, (True, False), (True, False)))
 )
-def test_every_row_of_who_acts_on_a_call(phase: Phase, state: State, ours: bool, named: bool) -> None:
+def test_every_row_of_who_acts_on_a_call(phase: Phase, state: CallState, ours: bool, named: bool) -> None:
     assert who_acts(phase, state, ours=ours, named=named) == expected_actor(phase, state, ours=ours, named=named)
 
 

@@ -14,7 +14,7 @@ from loop_runs import adding, call, given, go, scripted
 import agui_core as agui
 from agui_core.protocol import messages as m
 from agui_core.protocol.content import DataSource, ImagePart
-from agui_core.protocol.run import Tool
+from agui_core.protocol.run import ToolDeclaration
 from agui_core.tools import Calls, ToolContext, ToolError, Toolset
 from agui_core.tools.decision import normalise
 from agui_core.tools.loop import ToolLoop
@@ -151,13 +151,15 @@ async def test_what_is_no_decision_fails_the_run_and_runs_nothing(decision: Any,
 async def test_decide_sees_the_conversation_and_the_tools() -> None:
     seen: list[Any] = []
 
-    def decide(messages: tuple[Any, ...], tools: tuple[Tool, ...]) -> Any:
+    def decide(messages: tuple[Any, ...], tools: tuple[ToolDeclaration, ...]) -> Any:
         seen.append((messages, [tool.name for tool in tools], threading.get_ident()))
         return call(a=1) if len(seen) == 1 else "done"
 
     tools, _ = adding()
     system = m.SystemMessage(id="s", content="Be brief.")
-    went = await go(ToolLoop(decide, tools), given(system, tools=(Tool(name="navigate", description="Go."),)))
+    went = await go(
+        ToolLoop(decide, tools), given(system, tools=(ToolDeclaration(name="navigate", description="Go."),))
+    )
     assert [message.role for message in seen[0][0]] == ["user", "system"]
     assert seen[0][1] == ["add", "navigate"]
     assert seen[1][0] == went.reducer.messages[:-1]

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from langgraph_assistant import assistant_graph
 
 import agui_core as agui
-from agui_core.cli import assistant
+from agui_core.cli import demo_agent
 from agui_core.protocol import messages as m
 from agui_core.stream import HttpAgent, serve
 from agui_core.tools import Calls, Toolset
@@ -84,7 +84,7 @@ def with_notes() -> tuple[Toolset, list[str]]:
         notes.append(text)
         return f"saved as number {len(notes)}"
 
-    return assistant.toolset | tools, notes
+    return demo_agent.toolset | tools, notes
 
 
 def decide_with_notes(messages: Any, tools: Any) -> Any:
@@ -119,7 +119,7 @@ def decide_to_go_on(messages: Any, tools: Any) -> Any:
     ],
 )
 async def test_the_same_conversation(question: str) -> None:
-    reducers = [await talk(make(assistant.toolset, assistant.decide), question) for make in (tool_loop, langgraph)]
+    reducers = [await talk(make(demo_agent.toolset, demo_agent.decide), question) for make in (tool_loop, langgraph)]
     ours, theirs = map(conversation, reducers)
     assert ours == theirs
     assert len(ours) >= 4
@@ -149,7 +149,7 @@ async def test_the_same_conversation_with_a_person_in_it(answer: Any) -> None:
 
 
 async def test_the_same_conversation_up_to_the_cap() -> None:
-    reducers = [await talk(make(assistant.toolset, decide_to_go_on), "Go on.") for make in (tool_loop, langgraph)]
+    reducers = [await talk(make(demo_agent.toolset, decide_to_go_on), "Go on.") for make in (tool_loop, langgraph)]
     ours, theirs = map(conversation, reducers)
     assert ours == theirs
     assert len(ours) == 1 + 2 * 9

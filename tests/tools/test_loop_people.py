@@ -10,7 +10,7 @@ from loop_runs import Went, adding, again, call, entry, given, go, scripted
 
 import agui_core as agui
 from agui_core.protocol import messages as m
-from agui_core.protocol.run import ResumeEntry, Tool
+from agui_core.protocol.run import ResumeEntry, ToolDeclaration
 from agui_core.tools import Toolset
 from agui_core.tools.loop import ToolLoop
 
@@ -180,7 +180,7 @@ async def test_a_call_in_the_history_that_nobody_was_asked_about_is_not_run() ->
 # --- tools of the client ------------------------------------------------------------------------------------------
 
 
-NAVIGATE = Tool(name="navigate", description="Show a page.", parameters={"type": "object"})
+NAVIGATE = ToolDeclaration(name="navigate", description="Show a page.", parameters={"type": "object"})
 
 
 async def test_a_clients_tool_is_left_to_the_client() -> None:
@@ -205,7 +205,7 @@ def agui_input(went: Went, **fields: Any) -> agui.RunAgentInput:
 
 async def test_a_client_cannot_stand_in_for_a_tool_of_the_agent() -> None:
     tools, sums = adding()
-    shadow = Tool(name="add", description="Mine.")
+    shadow = ToolDeclaration(name="add", description="Mine.")
     offered: list[Any] = []
 
     async def decide(messages: Any, tools: Any) -> Any:

@@ -12,7 +12,7 @@ from loop_runs import Went, again, entry, given, go
 
 import agui_core as agui
 from agui_core.protocol import messages as m
-from agui_core.protocol.run import Tool
+from agui_core.protocol.run import ToolDeclaration
 from agui_core.tools import Toolset
 from agui_core.tools.loop import ToolLoop
 
@@ -64,7 +64,7 @@ class Thread:
         return self.script.pop(0) if self.script else "done"
 
     async def hold(self, payloads: list[Any]) -> list[Went]:
-        navigate = Tool(name="navigate", description="")
+        navigate = ToolDeclaration(name="navigate", description="")
         runs = [await go(self.loop, given(tools=(navigate,)))]
         while runs[-1].reducer.status != "failed" and (runs[-1].reducer.run.interrupts or self.pending(runs[-1])):
             last, entries = runs[-1], []

@@ -77,9 +77,9 @@ def test_merging_keeps_the_order_and_refuses_a_name_twice(toolset: Toolset) -> N
 
 
 def test_ft1_a_toolset_becomes_the_tools_of_a_run_input(toolset: Toolset) -> None:
-    toolset.add(protocol.Tool(name="look", description="", parameters={"type": "object"}, metadata={"k": 1}))
+    toolset.add(protocol.ToolDeclaration(name="look", description="", parameters={"type": "object"}, metadata={"k": 1}))
     tools = toolset.as_tools()
-    assert tools[0] == protocol.Tool(
+    assert tools[0] == protocol.ToolDeclaration(
         name="weather",
         description="Say how the weather is.",
         parameters={
@@ -89,7 +89,7 @@ def test_ft1_a_toolset_becomes_the_tools_of_a_run_input(toolset: Toolset) -> Non
             "additionalProperties": False,
         },
     )
-    assert tools[2] == protocol.Tool(name="navigate", description="Go to a page.")
+    assert tools[2] == protocol.ToolDeclaration(name="navigate", description="Go to a page.")
     assert tools[3].metadata == {"k": 1}
 
 

@@ -10,10 +10,10 @@ import pytest
 import agui_core as agui
 from agui_core.protocol.messages import AssistantMessage, UserMessage
 from agui_core.protocol.run import RunAgentInput
-from agui_core.warning import WarningLog
+from agui_core.warnings import WarningLog
 from agui_core.wire import encode, to_wire
+from agui_core.wire.old_peers import Peer, WithoutSubagents
 from agui_core.wire.outgoing import address_input, enforce_input
-from agui_core.wire.peers import Peer, WithoutSubagents
 
 Wire = dict[str, Any]
 

@@ -12,7 +12,7 @@ from agui_core.errors import ProtocolError
 from agui_core.protocol.events import RunStartedEvent
 from agui_core.protocol.messages import Message
 from agui_core.protocol.run import RunAgentInput
-from agui_core.warning import WarningLog
+from agui_core.warnings import WarningLog
 from agui_core.wire import Boundary, Decoder, to_wire
 
 FINISHED = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}

@@ -16,7 +16,7 @@ from agui_core.limits import Limits
 from agui_core.protocol.events import Event, RunFinishedEvent, StateSnapshotEvent, TextMessageContentEvent
 from agui_core.protocol.messages import Message, UserMessage
 from agui_core.protocol.run import RunAgentInput
-from agui_core.warning import ProtocolWarning, WarningLog
+from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire import Decoder, JSONLinesDecoder, check_nesting, cut, decode, encode, to_wire
 
 TEXT = {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x"}

@@ -11,7 +11,7 @@ import pytest
 
 from agui_core.errors import DecodeError, ProtocolError
 from agui_core.protocol.events import EVENT_TYPES
-from agui_core.warning import ProtocolWarning, WarningLog
+from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire import Decoder, decode, to_wire
 
 START = {"type": "TEXT_MESSAGE_START", "messageId": "m"}

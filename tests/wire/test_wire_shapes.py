@@ -11,7 +11,7 @@ import pytest
 
 from agui_core.errors import ProtocolError
 from agui_core.protocol import content, events, messages, run
-from agui_core.warning import WarningLog
+from agui_core.warnings import WarningLog
 from agui_core.wire import Decoder, to_wire, validate
 
 SHARED = Path(os.environ.get("AGUI_SHARED") or Path(__file__).parents[3] / "shared")

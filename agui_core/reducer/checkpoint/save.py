@@ -1,0 +1,414 @@
+"""Checkpoints: everything that a reducer is, as bytes, and back.
+
+Promised: a reducer restored from a checkpoint, in another process, goes on as if it had never stopped, whatever comes:
+the rest of an event that was half received, the rest of a surrogate pair, chunks, text for a message that a snapshot
+dropped. Messages, versions, `changes`, warnings, refusals and what is left of the limits are the same. Argument text is
+kept and parsed again when somebody reads it.
+
+Not held: what only code is (`on_event`, `on_warning`, `middleware`), which `restore` is given anew.
+
+Costs. A whole checkpoint: time and bytes in proportion to what is held. An increment: to what changed since the one it
+continues (changed messages whole; the state whole if it changed), plus what is open now, the half-received event among
+it, and the owners of the run's activities. Restoring: the sum of all pieces.
+
+A checkpoint is data and nothing else. It is decoded by type and refused with `AGUIError` when it is cut, damaged, of a
+newer format, or an increment on something else; but its checksum is no signature: whoever can write your store decides
+what the conversation was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from agui_core.errors import AGUIError, DecodeError, LimitExceeded, ProtocolError
+from agui_core.protocol import events as e
+from agui_core.protocol.base import UNSET
+from agui_core.protocol.content import TextPart
+from agui_core.protocol.messages import Message, ToolMessage
+from agui_core.reducer.builders import Builder, CallBuilder, MessageBuilder
+from agui_core.reducer.checkpoint.format import (
+    TABLES,
+    Body,
+    ConversationPart,
+    Counters,
+    MessageRecord,
+    OpenRecord,
+    Places,
+    Ref,
+    Refusal,
+    RunPart,
+    SequencePart,
+    Settings,
+    Whole,
+    lineage,
+    ranges,
+    read,
+    write,
+)
+from agui_core.reducer.items import OpenItem
+from agui_core.reducer.views import Run
+from agui_core.wire import encode
+
+if TYPE_CHECKING:
+    from agui_core.reducer.reducer import Reducer
+
+__all__ = ["CheckpointMark", "fill", "make", "mark", "read"]
+
+_MARKS = 1_024
+_START: TypeAlias = e.TextMessageStartEvent | e.ToolCallStartEvent | e.ReasoningMessageStartEvent
+_decode_message = msgspec.json.Decoder(Message).decode
+_decode_start = msgspec.json.Decoder(_START).decode
+_decode_run = msgspec.json.Decoder(Run).decode
+_decode_any = msgspec.json.Decoder().decode
+_DAMAGE = (msgspec.MsgspecError, LookupError, ValueError, TypeError, RecursionError, OverflowError)
+_COUNTERS = tuple(name for name in Counters.__struct_fields__)
+_REFUSALS: dict[str, type[DecodeError | ProtocolError]] = {"DecodeError": DecodeError, "ProtocolError": ProtocolError}
+
+
+class CheckpointMark(msgspec.Struct, frozen=True):
+    """What an increment has to know of the checkpoint that it continues."""
+
+    lineage: int
+    warned: int
+    lengths: dict[str, int]
+    """Of the tables that only grow."""
+
+
+# --- making -------------------------------------------------------------------------------------------------------
+
+
+def make(reducer: Reducer, extra: bytes, since: int | None) -> bytes:
+    """The checkpoint of a reducer, as `Reducer.checkpoint` says."""
+    if not isinstance(extra, bytes):
+        raise TypeError(f"extra is bytes, not {type(extra).__name__}")
+    if reducer._skew:
+        raise AGUIError("no checkpoint can be made from on_event, in the middle of an event; make it behind `apply`")
+    version = reducer.version
+    reducer._note_speech()
+    before = None
+    if since is not None:
+        before = reducer._marks.pop(since, None)
+        if before is None:
+            raise AGUIError(
+                f"since={since} is not the version of a checkpoint made (or restored from) here, or of one long ago:"
+                " make a whole one"
+            )
+        reducer._marks[since] = before
+    known = reducer._marks.get(version)
+    data = write(_body(reducer, version, extra, since, before), None if known is None else known.lineage)
+    if known is None:
+        reducer._marks[version] = mark(reducer, data)
+        while len(reducer._marks) > _MARKS:
+            del reducer._marks[next(iter(reducer._marks))]
+    return data
+
+
+def mark(reducer: Reducer, data: bytes) -> CheckpointMark:
+    """What to remember of a checkpoint that a reducer made or was restored from."""
+    sequence = reducer._gate.sequence
+    lengths = {name: len(getattr(sequence, name)) for name in TABLES}
+    return CheckpointMark(lineage(data), _warned(reducer), {**lengths, "calls": len(reducer._conversation.calls)})
+
+
+def _warned(reducer: Reducer) -> int:
+    return sum(warning.count for warning in reducer._log) + reducer._log.dropped
+
+
+def _body(reducer: Reducer, version: int, extra: bytes, since: int | None, mark: CheckpointMark | None) -> Body:
+    gate, log = reducer._gate, reducer._log
+    after = -1 if since is None else since
+    changed = [*reducer._conversation.changed_since(after)]
+    changed.reverse()
+    # What was refused may have left traces in the tables that nothing else tells of.
+    renewed = max(reducer._begun, reducer._conversation.restated) > after or reducer._error is not None
+    return Body(
+        version=version,
+        since=since,
+        base=0 if mark is None else mark.lineage,
+        settings=None if mark else Settings(reducer.policy, reducer._limits, gate.assumed),
+        counters=Counters(*[getattr(reducer, f"_{name}") for name in _COUNTERS]),
+        conversation=_conversation_part(reducer, changed, after, mark),
+        sequence=_sequence_part(reducer, changed, renewed, mark),
+        answered=_answered(reducer._answered, changed, renewed),
+        run=_run_part(reducer) if reducer._run_version > after else None,
+        state=encode(reducer.state) if reducer._state_version > after else None,
+        warnings=None if mark and mark.warned == _warned(reducer) else (list(log), log.dropped),
+        boundary=reducer._decoder.boundary,
+        sse=reducer._sse.pause(),
+        lines=reducer._lines.pause(),
+        extra=extra,
+    )
+
+
+def _conversation_part(
+    reducer: Reducer, changed: list[Builder], after: int, mark: CheckpointMark | None
+) -> ConversationPart:
+    conversation = reducer._conversation
+    calls: Iterable[CallBuilder] = conversation.calls.values()
+    order = None
+    if mark is None or conversation.restated > after:
+        everything = list(conversation.entries())
+        messages = [entry for entry in everything if mark is None or entry.stamp > after or not entry.serial]
+        _name(reducer, messages)
+        order = ranges(entry.serial for entry in everything)
+        results: Iterable[MessageBuilder] = conversation.results.values()
+    else:
+        messages = [entry for entry in changed if isinstance(entry, MessageBuilder)]
+        messages.sort(key=lambda entry: entry.place)
+        _name(reducer, messages)
+        calls = _last(conversation.calls, mark.lengths["calls"]).values()
+        results = [entry for entry in messages if _is_result(reducer, entry)]
+    places = _places_of_calls((*calls, *(entry for entry in changed if isinstance(entry, CallBuilder))))
+    return ConversationPart(
+        [_message_record(entry) for entry in messages],
+        order,
+        [_ref(entry, places) for entry in changed],
+        [_ref(call, places) for call in calls],
+        [entry.serial for entry in results],
+        [(id, version) for id, version in conversation.removed.items() if version > after],
+        conversation.reordered,
+        conversation.restated,
+        conversation.serials,
+        conversation.characters,
+        conversation.largest,
+        conversation.pieces,
+    )
+
+
+def _name(reducer: Reducer, entries: Iterable[MessageBuilder]) -> None:
+    for entry in entries:
+        if not entry.serial:
+            reducer._conversation.serials += 1
+            entry.serial = reducer._conversation.serials
+
+
+def _last(table: dict[str, Any], length: int) -> dict[str, Any]:
+    """What a table has beyond its first `length` keys. Costs what it gives."""
+    tail = list(islice(reversed(table.items()), len(table) - length))
+    return dict(reversed(tail))
+
+
+def _is_result(reducer: Reducer, entry: MessageBuilder) -> bool:
+    base = entry.base
+    return isinstance(base, ToolMessage) and reducer._conversation.results.get(base.tool_call_id) is entry
+
+
+def _places_of_calls(calls: Iterable[CallBuilder]) -> dict[CallBuilder, int]:
+    """The place in its message of each call and its siblings."""
+    holders = dict.fromkeys(call.holder for call in calls)
+    return {call: place for holder in holders for place, call in enumerate(holder.calls or ())}
+
+
+def _ref(entry: Builder, places: Mapping[CallBuilder, int]) -> Ref:
+    if isinstance(entry, CallBuilder):
+        return entry.holder.serial, places[entry]
+    return entry.serial, -1
+
+
+def _message_record(entry: MessageBuilder) -> MessageRecord:
+    message = entry.message
+    if message is None:
+        message = entry.build()
+        entry.message = None  # which the conversation has to build for itself, as it knows who waits for it
+    return MessageRecord(
+        entry.serial,
+        encode(message),
+        entry.added,
+        entry.stamp,
+        entry.number,
+        entry.role == "tool",
+        entry.parts is not None and entry.text is not None,
+        [(call.added, call.stamp, call.complete, call.broken) for call in entry.calls or ()],
+    )
+
+
+def _sequence_part(
+    reducer: Reducer, changed: list[Builder], renewed: bool, mark: CheckpointMark | None
+) -> SequencePart:
+    sequence = reducer._gate.sequence
+    lengths = {} if mark is None else {"run_ids": mark.lengths["run_ids"]} if renewed else mark.lengths
+    tables = {name: _last(getattr(sequence, name), lengths.get(name, 0)) for name in TABLES}
+    if not renewed:
+        # The only values in the middle of a table that change do so together with these.
+        for entry in changed:
+            name, table = ("started_calls", sequence.started_calls)
+            if isinstance(entry, MessageBuilder):
+                name, table = ("message_owners", sequence.message_owners)  # type: ignore[assignment]
+            if entry.id in table:
+                tables[name][entry.id] = table[entry.id]
+    places = _places_of_calls(item.entry for item in sequence.calls.values() if item.entry is not None)
+    return SequencePart(
+        sequence.phase,
+        sequence.thread_id,
+        sequence.run_id,
+        renewed,
+        tables,
+        _answered(sequence.answered, changed, renewed),
+        sequence.activity_owners,
+        [_open_record(item, places) for item in sequence.texts.values()],
+        [_open_record(item, places) for item in sequence.calls.values()],
+        [_open_record(item, places) for item in sequence.reasonings.values()],
+        list(sequence.spans),
+        list(sequence.steps),
+        list(sequence.subagents),
+        list(reducer._gate.expander.lanes.items()),
+    )
+
+
+def _answered(answered: set[str], changed: list[Builder], renewed: bool) -> list[str]:
+    """Answered calls; if the run is the same, those that changed messages are the answers of."""
+    if renewed:
+        return sorted(answered)
+    bases = [entry.base for entry in changed if isinstance(entry, MessageBuilder)]
+    return [base.tool_call_id for base in bases if isinstance(base, ToolMessage) and base.tool_call_id in answered]
+
+
+def _open_record(item: OpenItem, places: Mapping[CallBuilder, int]) -> OpenRecord:
+    # What an item's start is kept for has nothing to do with these, which may be large.
+    start = replace(item.start, metadata=UNSET, raw_event=UNSET, timestamp=UNSET)
+    entry = None if item.entry is None else _ref(item.entry, places)
+    return OpenRecord(encode(start), item.owner, entry, ord(item.half or "\0"), item.broken)
+
+
+def _run_part(reducer: Reducer) -> RunPart:
+    error = reducer._error
+    refusal = None
+    if isinstance(error, DecodeError | ProtocolError | LimitExceeded):
+        limit = error.limit if isinstance(error, LimitExceeded) else ""
+        kind = type(error).__name__
+        refusal = Refusal(kind, error.message, error.rule, error.index, error.type, error.ids, limit)
+    return RunPart(reducer.status, encode(reducer._run), reducer._named_pending, refusal)
+
+
+# --- restoring ----------------------------------------------------------------------------------------------------
+
+
+def fill(reducer: Reducer, whole: Whole) -> None:
+    """Make a new reducer what the checkpoint says. Raises `AGUIError` when that makes no sense."""
+    try:
+        _fill(reducer, whole)
+    except _DAMAGE as error:
+        raise AGUIError(f"the checkpoint is damaged: {error}") from None
+
+
+def _fill(reducer: Reducer, whole: Whole) -> None:
+    last = whole.last
+    for name in _COUNTERS:
+        setattr(reducer, f"_{name}", getattr(last.counters, name))
+    reducer._allow()
+    if reducer._limits != whole.settings.limits:
+        reducer._room = min(0, reducer._room)  # so that the next event is counted against the new ones
+    reducer._gate.assumed = whole.settings.assumed
+    reducer._state.replace(_decode_any(whole.state))
+    entries = _fill_conversation(reducer, whole.places, last.conversation)
+    _fill_run(reducer, whole.run)
+    _fill_sequence(reducer, whole, entries)
+    reducer._answered.update(whole.answered)
+    reducer._log.resume(*whole.warnings)
+    reducer._decoder.boundary = last.boundary
+    reducer._sse.resume(last.sse)
+    reducer._lines.resume(last.lines)
+    reducer._extra = last.extra
+    if reducer.version != last.version:
+        raise ValueError("its counters do not add up to its version")
+    reducer._rewarm()
+
+
+def _fill_conversation(reducer: Reducer, places: Places, part: ConversationPart) -> dict[Ref, Builder]:
+    conversation = reducer._conversation
+    entries: dict[Ref, Builder] = {}
+    for serial in places.serials():
+        entry = _message_entry(places.records[serial], reducer)
+        conversation._stand(entry)
+        conversation.index.setdefault(entry.id, entry)
+        conversation.count += 1
+        conversation.call_count += len(entry.calls or ())
+        entries[serial, -1] = entry
+        entries.update(((serial, place), call) for place, call in enumerate(entry.calls or ()))
+    conversation._ordered, conversation._built = False, None
+    conversation.log = [entries[ref] for ref in places.log]
+    calls = [entries[ref] for ref in places.calls]
+    conversation.calls = {call.id: call for call in calls if isinstance(call, CallBuilder)}
+    conversation.results = {
+        entry.base.tool_call_id: entry
+        for entry in (entries[serial, -1] for serial in places.results)
+        if isinstance(entry, MessageBuilder) and isinstance(entry.base, ToolMessage)
+    }
+    conversation.removed = {id: version for id, version in places.removed.items() if id not in conversation.index}
+    conversation.reordered, conversation.restated = part.reordered, part.restated
+    conversation.serials = part.serials
+    conversation.characters, conversation.largest, conversation.pieces = part.characters, part.largest, part.pieces
+    if max((serial for serial, _ in entries), default=0) > part.serials:
+        raise ValueError("a message has a serial that was never given")
+    return entries
+
+
+def _message_entry(record: MessageRecord, reducer: Reducer) -> MessageBuilder:
+    entry = MessageBuilder.of(_decode_message(record.message), reducer._limits)
+    entry.serial, entry.added, entry.stamp = record.serial, record.added, record.stamp
+    if record.grows:
+        growing = entry.parts[-1] if entry.parts else None
+        if not isinstance(growing, TextPart):
+            raise ValueError("a message grows without a text")
+        entry.parts, entry.text = entry.parts[:-1], growing.text  # type: ignore[index]
+        entry.counted = len(growing.text)
+    for call, (added, stamp, complete, broken) in zip(entry.calls or (), record.calls, strict=True):
+        call.added, call.stamp, call.complete, call.broken = added, stamp, complete, broken
+    return entry
+
+
+def _fill_run(reducer: Reducer, part: RunPart) -> None:
+    reducer._status = part.status
+    reducer._run = _decode_run(part.run)
+    reducer._named_pending = part.named_pending
+    refusal = part.error
+    if refusal is None:
+        return
+    common: dict[str, Any] = {"index": refusal.index, "type": refusal.type, "ids": refusal.ids}
+    if refusal.kind == "LimitExceeded":
+        reducer._error = LimitExceeded(refusal.message, limit=refusal.limit, **common)
+    else:
+        reducer._error = _REFUSALS[refusal.kind](refusal.message, rule=refusal.rule, **common)
+
+
+def _fill_sequence(reducer: Reducer, whole: Whole, entries: Mapping[Ref, Builder]) -> None:
+    sequence, expander, part = reducer._gate.sequence, reducer._gate.expander, whole.last.sequence
+    sequence.set_phase(part.phase)
+    sequence.thread_id, sequence.run_id = part.thread_id, part.run_id
+    for name, table in whole.tables.items():
+        setattr(sequence, name, table)
+    sequence.answered.update(whole.run_answered)
+    sequence.activity_owners.update(part.activity_owners)
+    for items, records, owners, kind in (
+        (sequence.texts, part.texts, sequence.message_owners, MessageBuilder),
+        (sequence.calls, part.calls, sequence.call_owners, CallBuilder),
+        (sequence.reasonings, part.reasonings, sequence.reasoning_owners, MessageBuilder),
+    ):
+        for record in records:
+            item = _open_item(record, entries)
+            if item.id not in owners or not isinstance(item.entry, kind | None):
+                raise ValueError("an open item has no owner, or is something else")
+            items[item.id] = item
+            if reducer.status == "running" or part.phase.endswith("+"):
+                reducer._heat(item)
+    sequence.spans.update(dict.fromkeys(part.spans))
+    sequence.steps.update(dict.fromkeys(part.steps))
+    sequence.subagents.update(dict.fromkeys(part.subagents))
+    for owner, stream in part.lanes:
+        if expander.holds(stream.family, stream.id):
+            raise ValueError("two lanes assemble one item")
+        expander.open(owner, stream)
+    if not sequence.spans.keys() <= sequence.reasoning_owners.keys():
+        raise ValueError("an open span has no owner")
+
+
+def _open_item(record: OpenRecord, entries: Mapping[Ref, Builder]) -> OpenItem:
+    start = _decode_start(record.start)
+    id = start.tool_call_id if isinstance(start, e.ToolCallStartEvent) else start.message_id
+    entry = None if record.entry is None else entries[record.entry]
+    return OpenItem(id, record.owner, start, entry, chr(record.half) if record.half else "", record.broken)

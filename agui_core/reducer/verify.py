@@ -1,0 +1,169 @@
+"""From decoded events to accepted ones: chunk expansion, sequence checking, halves of characters, and lenient repairs.
+
+`Verifier.admit` takes one event and returns the *steps* that it amounts to: expanded, verified events, each with the open
+item that it concerns. Either all of them are accepted or the event is refused and nothing changed. In the lenient
+policy nothing is refused: the event is repaired as `repair.py` says, or skipped, with a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from agui_core._text import quoted
+from agui_core.errors import LimitExceeded, ProtocolError
+from agui_core.limits import Limits
+from agui_core.protocol import events as e
+from agui_core.reducer.chunks import CHUNKS, Expander, Expansion
+from agui_core.reducer.items import Note, OpenItem
+from agui_core.reducer.lenient import find_repair
+from agui_core.reducer.stream_state import Mark, StreamState
+
+__all__ = ["CONTENT", "Verifier", "VerifiedEvent"]
+
+
+VerifiedEvent: TypeAlias = tuple[e.Event, OpenItem | None]
+"""One accepted event and the open item that it concerns, if it is one of a triad."""
+
+
+CONTENT = (e.TextMessageContentEvent, e.ToolCallArgsEvent, e.ReasoningMessageContentEvent)
+_ENDS = (e.TextMessageEndEvent, e.ToolCallEndEvent, e.ReasoningMessageEndEvent)
+_HALF = re.compile("[\ud800-\udfff]")
+_REPAIRS_IN_A_ROW = 3
+"""A run may have to be assumed, and an item opened in it; what is refused even then is skipped."""
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+class Verifier:
+    """The state of one stream between decoding and application."""
+
+    __slots__ = ("_before", "_commits", "_halves", "_note", "assumed", "expander", "lenient", "sequence")
+
+    def __init__(self, limits: Limits, note: Note, *, lenient: bool, assumed: tuple[str, str] = ("", "")) -> None:
+        self.expander = Expander(limits)
+        self.sequence = StreamState(limits, note)
+        self.lenient = lenient
+        self.assumed = assumed
+        self._note = note
+        # What `revoke` needs, of one event.
+        self._before: Mark | None = None
+        self._commits: list[Expansion] = []
+        self._halves: list[tuple[OpenItem, str, bool]] = []
+
+    def admit(self, event: e.Event, revocable: bool = False) -> list[VerifiedEvent]:
+        """The steps of one event. Raises `ProtocolError` (strict only) or `LimitExceeded`, changing nothing.
+
+        What is `revocable`, or was repaired, can be unsaid by `revoke` until the next event; of others only what was
+        opened and ended. O(1) more, but O(owners) for a snapshot of the messages.
+        """
+        if self._commits or self._halves:
+            self._commits, self._halves = [], []
+        self._before = self.sequence.mark(event) if revocable else None
+        try:
+            return self._judge(event)
+        except ProtocolError as error:
+            if not self.lenient:
+                raise
+            self._before = self.sequence.mark(event, repaired=True)
+            steps: list[VerifiedEvent] = []
+            try:
+                self._repair(event, error, _REPAIRS_IN_A_ROW, steps)
+            except LimitExceeded:
+                self.revoke(event, steps)
+                raise
+            return steps
+
+    def revoke(self, event: e.Event, steps: list[VerifiedEvent]) -> None:
+        """Make the event unsaid that was admitted last, as these steps, and is refused all the same."""
+        for step, item in reversed(steps):
+            self.sequence.unverify(step, item)
+        if self._before is not None:
+            self.sequence.restore(self._before, event)
+        for expansion in reversed(self._commits):
+            self.expander.revert(expansion)
+        for item, half, broken in reversed(self._halves):
+            item.half, item.broken = half, broken
+
+    def copy(self, note: Note) -> Verifier:
+        """An independent gate in the same state."""
+        twin: Verifier = object.__new__(Verifier)
+        twin.expander, twin.sequence = self.expander.copy(), self.sequence.copy(note)
+        twin.lenient, twin.assumed, twin._note = self.lenient, self.assumed, note
+        twin._before, twin._commits, twin._halves = None, [], []
+        return twin
+
+    def _judge(self, event: e.Event) -> list[VerifiedEvent]:
+        kind = type(event)
+        if not self.expander.lanes and kind not in CHUNKS:
+            item = self.sequence.verify(event)
+            whole = item is None or (not item.half and kind not in CONTENT)
+            return [(event, item)] if whole else self._finish(event, item)
+        sequence = self.sequence
+        expansion = self.expander.plan(event)
+        steps: list[VerifiedEvent] = []
+        ended = [(end, sequence.verify(end)) for end in expansion.ends]
+        try:
+            judged = [(expanded, sequence.verify(expanded)) for expanded in expansion.events]
+        except (ProtocolError, LimitExceeded) as error:
+            error.type = event.type  # what is on the wire, and not what it expands to
+            for end, item in ended:
+                sequence.unverify(end, item)
+            raise
+        self.expander.commit(expansion)
+        if expansion.closes or expansion.opens is not None:
+            self._commits.append(expansion)
+        for expanded, item in (*ended, *judged):
+            steps += self._finish(expanded, item)
+        return steps
+
+    def _repair(self, event: e.Event, error: ProtocolError, repairs_left: int, steps: list[VerifiedEvent]) -> None:
+        repair = find_repair(self.sequence, self.expander, event, error, self.assumed) if repairs_left else None
+        if repair is None:
+            self._note(error.rule, event.type, f"skipped: {error.message}", refused=True)
+            return
+        how, events = repair
+        self._note(error.rule, event.type, f"{how}: {error.message}", refused=True)
+        for replacement in events:
+            try:
+                steps += self._judge(replacement)
+            except ProtocolError as again:
+                self._repair(replacement, again, repairs_left - 1, steps)
+
+    def _finish(self, event: e.Event, item: OpenItem | None) -> list[VerifiedEvent]:
+        """Pair the halves of characters that deltas cut in two: nothing handed out holds a lone surrogate."""
+        if item is not None:
+            if isinstance(event, CONTENT):
+                if item.half or (not event.delta.isascii() and _HALF.search(event.delta)):
+                    event = replace(event, delta=self._pair(event, item))
+            elif item.half and isinstance(event, _ENDS):
+                self._halves.append((item, item.half, item.broken))
+                item.half = ""
+                return [(self._lone(event, item), item), (event, item)]
+        return [(event, item)]
+
+    def _pair(self, event: Any, item: OpenItem) -> str:
+        text: str = item.half + event.delta
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        self._halves.append((item, item.half, item.broken))
+        item.half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        text = text[: len(text) - len(item.half)]
+        if _HALF.search(text):
+            self._note_lone(event, item)
+            text = _HALF.sub(_REPLACEMENT, text)
+        return text
+
+    def _lone(self, end: e.Event, item: OpenItem) -> e.Event:
+        self._note_lone(end, item)
+        match end:
+            case e.TextMessageEndEvent():
+                return e.TextMessageContentEvent(message_id=item.id, delta=_REPLACEMENT)
+            case e.ToolCallEndEvent():
+                return e.ToolCallArgsEvent(tool_call_id=item.id, delta=_REPLACEMENT)
+            case _:
+                return e.ReasoningMessageContentEvent(message_id=item.id, delta=_REPLACEMENT)
+
+    def _note_lone(self, event: e.Event, item: OpenItem) -> None:
+        item.broken = True
+        self._note("SSE-9", event.type, f"half a surrogate pair in the text of {quoted(item.id)} became U+FFFD")

@@ -1,0 +1,127 @@
+"""What a source delivers, item by item, into a reducer: the half of following a run that neither waits nor knows
+about tasks.
+
+An item that is bytes or text is a piece of the wire, cut anywhere, server-sent events or JSON Lines; anything else is
+one event. So the JSON text of one event is JSON Lines: that its line has no end does not matter, nor is it waited for.
+Costs nothing on top of the reducer but one look at the item's type, and for JSON Lines what `JsonLineEnd` costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from agui_core.errors import AGUIError
+from agui_core.limits import Limits
+from agui_core.reducer import Reducer
+from agui_core.reducer.state import Middleware, Policy
+from agui_core.stream.json_line_end import JsonLineEnd
+from agui_core.wire.framing import Bytes
+
+__all__ = ["WIRE", "Applier", "open_reducer"]
+
+WIRE = (bytes, bytearray, memoryview, str)
+_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\n"
+_UNDECIDED = 64 * 1024
+"""Blank bytes after which a stream that has shown nothing else is taken for server-sent events."""
+
+
+def open_reducer(
+    reducer: Reducer | None,
+    middleware: Iterable[Middleware],
+    policy: Policy | None,
+    limits: Limits | None,
+) -> Reducer:
+    """The reducer to go on with, or a new one with these options. Both at once is a `ValueError`."""
+    layers = tuple(middleware)
+    if reducer is None:
+        return Reducer(policy=policy or "strict", limits=limits, middleware=layers)
+    if layers or policy is not None or limits is not None:
+        raise ValueError("a reducer brings its own middleware, policy and limits: give them to Reducer(...) instead")
+    return reducer
+
+
+class Applier:
+    """Takes the items of one source. Raises what the reducer raises, after everything before was applied."""
+
+    __slots__ = ("_held", "_line", "_lines", "_reducer")
+
+    def __init__(self, reducer: Reducer) -> None:
+        self._reducer = reducer
+        self._lines: bool | None = None
+        self._line = JsonLineEnd()
+        self._held = b""
+
+    def take(self, item: object) -> None:
+        """Apply a whole item."""
+        if not isinstance(item, WIRE):
+            self._reducer.apply(item)
+        else:
+            self._apply(self._read(item))
+
+    def steps(self, item: object) -> Iterator[None]:
+        """Apply an item one event at a time: each step is one event, be it dropped. What is not asked for is not
+        applied.
+        """
+        if not isinstance(item, WIRE):
+            return self._one(item)
+        data = self._read(item)
+        return self._reducer.steps(data, lines=bool(self._lines))
+
+    def end(self) -> bool:
+        """The source has ended. Tells whether that changed anything: an event was applied, or the run is truncated."""
+        reducer = self._reducer
+        if reducer.error is not None:
+            return False
+        before = reducer.version, reducer.status
+        if self._held:
+            self._lines = self._lines or False
+            held, self._held = self._held, b""
+            self._apply(held)
+        reducer.end()
+        return (reducer.version, reducer.status) != before
+
+    def leave(self) -> None:
+        """Nobody reads on. A run still open is truncated (RUN-16); a last event that was cut is no reason to
+        complain.
+        """
+        try:
+            self.end()
+        except AGUIError:
+            return  # the reducer keeps it as its `error`
+
+    def _one(self, event: object) -> Iterator[None]:
+        self._reducer.apply(event)
+        yield
+
+    def _apply(self, data: Bytes) -> None:
+        if self._lines:
+            self._reducer.apply_lines(data)
+        else:
+            self._reducer.apply_sse(data)
+
+    def _read(self, item: Bytes) -> Bytes:
+        """What an item adds to the stream: with the line end that it lacks, if it ends where a line has to."""
+        data = item if self._lines is not None else self._decide(item)
+        if not self._lines:
+            return data
+        data = _as_bytes(data)
+        return data + b"\n" if self._line.closes(data) else data
+
+    def _decide(self, data: Bytes) -> bytes:
+        """What was held and `data`, once it is known which kind of stream they open; nothing while it is not."""
+        held = self._held + _as_bytes(data)
+        text = b"" if len(held) < len(_BOM) and _BOM.startswith(held) else held.removeprefix(_BOM)
+        first = text.lstrip(_BLANK)[:1]
+        if not first and len(held) < _UNDECIDED:
+            self._held = held
+            return b""
+        self._held = b""
+        self._lines = first == b"{"
+        return text
+
+
+def _as_bytes(data: Bytes) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    return data.encode("utf-8", "backslashreplace") if isinstance(data, str) else bytes(data)

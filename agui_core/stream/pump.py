@@ -1,0 +1,157 @@
+"""One source and one reducer, and the task that reads ahead for the readers that look at what is there.
+
+Whoever pulls is one task: the reader's own (`EveryEvent`), or the pump (for `Paced` readers). The pump stops when the
+first thing that nobody has taken is an interval old, so it is at most one interval ahead of the quickest reader. A
+wait is a place where a task may be cancelled, and at each of them all that was pulled has been applied.
+
+Costs per item: one pull, one look at the clock, and one wake-up of the readers that wait.
+"""
+
+from __future__ import annotations
+
+import math
+
+from anyio import CancelScope, Event, current_time, get_cancelled_exc_class
+from anyio.lowlevel import checkpoint
+
+from agui_core.errors import AGUIError
+from agui_core.reducer import Reducer
+from agui_core.stream.applier import WIRE, Applier
+from agui_core.stream.source import WireSource, is_foreign_cancellation
+
+__all__ = ["Pump"]
+
+_TURN = 64
+"""Events that come singly between two checkpoints; a piece of the wire, which holds many, has one of its own."""
+
+
+class Pump:
+    """What the readers of one run share. Made inside the event loop."""
+
+    def __init__(self, source: WireSource, reducer: Reducer) -> None:
+        self.source = source
+        self.reducer = reducer
+        self.intake = Applier(reducer)
+        self.serial = 0
+        """Grows whenever there is something new to look at."""
+        self.over = Event()
+        """Set when nothing more will come."""
+        self.failure: BaseException | None = None
+        """Why nothing more comes, when the source failed or the stream was refused."""
+        self.close_error: Exception | None = None
+        self.intervals: list[float] = []
+        """Those of the paced readers."""
+        self._news: Event | None = None
+        self._wanted = Event()
+        self._taken = Event()
+        self._untaken_since = math.inf
+        self._scope = CancelScope()
+        self._stopped = Event()
+
+    # --- the pump -------------------------------------------------------------------------------------------------
+
+    async def pump(self) -> None:
+        """Read, apply and tell the readers, from the first time that one of them asks until the end or until `stop`."""
+        try:
+            with self._scope:
+                await self._wanted.wait()
+                await self._read_on()
+        finally:
+            if self._wanted.is_set():
+                await self.close()
+            self._stopped.set()
+
+    async def stop(self) -> None:
+        """End the pump, and wait until it has closed the source."""
+        self._scope.cancel()
+        await self._stopped.wait()
+
+    async def wait(self, seen: int) -> None:
+        """Wait until `serial` is another than `seen`, or until the end. Starts the pump."""
+        self._wanted.set()
+        while self.serial == seen and not self.over.is_set():
+            if self._news is None:
+                self._news = Event()
+            await self._news.wait()
+
+    def take(self) -> None:
+        """A reader looks at what there is, so the pump may go on."""
+        self._untaken_since = math.inf
+        self._taken.set()
+
+    async def _read_on(self) -> None:
+        turn = 0
+        while True:
+            if turn <= 0:
+                turn = _TURN
+                await checkpoint()
+            while current_time() - self._untaken_since >= max(self.intervals, default=0):
+                self._taken = Event()
+                await self._taken.wait()
+            item = await self.pull()
+            if self.over.is_set():
+                return
+            try:
+                self.intake.take(item)
+            except Exception as error:
+                self.conclude(error)
+                return
+            turn -= _TURN if isinstance(item, WIRE) else 1
+            self._tell()
+
+    # --- for whoever pulls ------------------------------------------------------------------------------------------
+
+    async def pull(self) -> object:
+        """The next item. At the end of the source, or when it fails, `over` is set, and the result means nothing."""
+        try:
+            return await self.source.pull()
+        except StopAsyncIteration:
+            self.conclude(None)
+        except get_cancelled_exc_class() as error:
+            if not is_foreign_cancellation():
+                raise
+            self.conclude(error)
+        except Exception as error:
+            self.conclude(error)
+        return None
+
+    def conclude(self, failure: BaseException | None) -> None:
+        """Nothing more will come. After a failure there is one more update to look at."""
+        if self.over.is_set():
+            return
+        changed = False
+        try:
+            changed = self.intake.end()
+        except AGUIError as error:
+            failure = failure or error
+        self.failure = failure
+        self.over.set()
+        if changed or failure is not None:
+            self.serial += 1
+        self._wake()
+
+    def leave(self) -> None:
+        """Nobody reads on: what is still open is truncated (RUN-16)."""
+        if not self.over.is_set():
+            self.intake.leave()
+            self.over.set()
+            self.serial += 1
+            self._wake()
+
+    async def close(self) -> None:
+        """Close the source; what that raises is kept for the end of the block."""
+        try:
+            await self.source.close()
+        except Exception as error:
+            self.close_error = error
+
+    def _tell(self) -> None:
+        self.serial += 1
+        if self._untaken_since == math.inf:
+            self._untaken_since = current_time()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._news is not None:
+            self._news.set()
+            self._news = None

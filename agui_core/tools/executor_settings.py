@@ -1,0 +1,90 @@
+"""How calls are run: the settings that `Calls` and `ToolLoop` share, and a tool's coroutine on a leash."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Coroutine, Generator
+from types import coroutine
+from typing import Any, NamedTuple
+
+from agui_core._options import COUNT, COUNT_OR_NONE, SECONDS, SWITCH, check_options
+from agui_core.protocol.base import UnsetType
+from agui_core.tools.toolset import Tool
+
+__all__ = ["ExecutorSettings", "awaited", "contained"]
+
+_OPTIONS = {
+    "limit": COUNT,
+    "threads": COUNT_OR_NONE,
+    "timeout": SECONDS,
+    "expose_errors": SWITCH,
+    "result_bytes": COUNT_OR_NONE,
+}
+_THREADS_PER_SLOT = 4
+
+
+class ExecutorSettings(NamedTuple):
+    """How calls are run. See `Calls`."""
+
+    limit: int
+    threads: int
+    timeout: float | None
+    expose_errors: bool
+    result_bytes: int | None
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        limit: int,
+        threads: int | None,
+        timeout: float | None,
+        expose_errors: bool,
+        result_bytes: int | None,
+    ) -> ExecutorSettings:
+        """Raises `TypeError` or `ValueError` for an option that does not fit."""
+        check_options(
+            _OPTIONS,
+            limit=limit,
+            threads=threads,
+            timeout=timeout,
+            expose_errors=expose_errors,
+            result_bytes=result_bytes,
+        )
+        return cls(
+            limit, _THREADS_PER_SLOT * limit if threads is None else threads, timeout, expose_errors, result_bytes
+        )
+
+    def result_bytes_of(self, tool: Tool | None) -> int | None:
+        """The bound on the results of a tool: its own, or the one here."""
+        if tool is None or isinstance(tool.result_bytes, UnsetType):
+            return self.result_bytes
+        return tool.result_bytes
+
+
+async def awaited(awaitable: Awaitable[Any]) -> Any:
+    """Whatever can be awaited as a coroutine."""
+    return await awaitable
+
+
+@coroutine
+def contained(tool: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Await a tool's coroutine. A `GeneratorExit` that it raises by itself is an error of the tool like any other; only
+    one that comes from outside, as this task is closed, stays what it is.
+    """
+    sent: Any = None
+    thrown: BaseException | None = None
+    while True:
+        try:
+            yielded = tool.send(sent) if thrown is None else tool.throw(thrown)
+        except StopIteration as stop:
+            return stop.value
+        except GeneratorExit as error:
+            raise RuntimeError("the function raised GeneratorExit") from error
+        sent = thrown = None
+        try:
+            sent = yield yielded
+        except GeneratorExit:
+            tool.close()
+            raise
+        except BaseException as error:
+            thrown = error

@@ -1,0 +1,162 @@
+"""What the SSE and the JSON Lines reader share: pieces cut anywhere become whole records, in linear time.
+
+Operations: append a piece; find the end of the last whole record in it; hand out all records up to there. Only the new
+piece is searched, and what is held is joined once, when its record ends, so a record that arrives byte by byte costs
+time in proportion to its length. What is held is bounded by `limit`.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Self, TypeAlias
+
+import msgspec
+
+from agui_core.errors import LimitExceeded
+from agui_core.limits import Limits
+from agui_core.wire.batch import Batch
+
+__all__ = ["Bytes", "BufferState", "RecordReader", "cut"]
+
+Bytes: TypeAlias = bytes | bytearray | memoryview | str
+
+_BOM = b"\xef\xbb\xbf"
+_SLICE = 64 * 1024
+
+
+def cut(data: Bytes, size: int = _SLICE) -> Iterable[Bytes]:
+    """`data` in slices of `size` bytes. Decoding a slice at a time keeps memory small and caches warm."""
+    if len(data) <= size:
+        return (data,)
+    if isinstance(data, memoryview):
+        data = data.cast("B") if data.c_contiguous else data.tobytes()
+    return (data[start : start + size] for start in range(0, len(data), size))
+
+
+def _as_bytes(data: Bytes) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    if isinstance(data, str):
+        # A lone surrogate in a text can only stand inside a JSON string, where its escape means the same.
+        return data.encode("utf-8", "backslashreplace")
+    return bytes(data)
+
+
+class BufferState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a reader holds between two reads: the beginning of a record, and where it stands in the framing."""
+
+    text: bytes = b""
+    head: bytes | None = b""
+    """The beginning of a byte order mark; None when the stream's start was passed."""
+    after_cr: bool = False
+    after_lf: bool = False
+    refused: bool = False
+    skipped: bool = False
+
+
+class RecordReader(ABC):
+    """The base of both readers: `feed`, `take`, `check`; a subclass says where records end."""
+
+    __slots__ = ("_error", "_head", "_held", "_limit", "_size")
+
+    def __init__(self, limit: int = Limits().event_bytes) -> None:
+        self._limit = limit
+        self._held: list[bytes] = []
+        self._size = 0
+        self._head: bytes | None = b""
+        self._error: LimitExceeded | None = None
+
+    def feed(self, data: Bytes) -> list[bytes]:
+        """The JSON payloads of the records that `data` completes, in order; `data` may be cut anywhere.
+
+        Raises `LimitExceeded` (`event_bytes`) for a record longer than the limit: at once, or, when whole records
+        before it have to be handed out first, with the next call.
+        """
+        batch = self.take(data)
+        return [] if batch is None else batch.payloads()
+
+    def take(self, data: Bytes) -> Batch | None:
+        """Like `feed`, as a batch for `Decoder.decode_batch`; None when nothing was completed."""
+        if self._error is not None:
+            raise self._error
+        text = data if type(data) is bytes else _as_bytes(data)
+        if self._head is not None:
+            text = self._start(text, self._head)
+        if not text:
+            return None
+        batch = self._complete(text)
+        if batch is None and self._error is not None:
+            raise self._error
+        return batch
+
+    def copy(self) -> Self:
+        """An independent reader in the same state."""
+        twin = copy.copy(self)
+        twin._held = list(self._held)
+        return twin
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of records that are not complete."""
+        return self._size
+
+    def check(self) -> None:
+        """Raise what `feed` or `take` held back so that the records before it could be handed out."""
+        if self._error is not None:
+            raise self._error
+
+    def pause(self) -> BufferState:
+        """What the reader holds, for another one to `resume` with."""
+        return BufferState(text=b"".join(self._held), head=self._head, refused=self._error is not None)
+
+    def resume(self, held: BufferState) -> None:
+        """Go on where another reader paused."""
+        self._head = held.head
+        self._hold(held.text)
+        if held.refused:
+            self._refuse()
+
+    @abstractmethod
+    def _complete(self, text: bytes) -> Batch | None:
+        """The records that `text` completes; the rest is held."""
+
+    def _start(self, data: bytes, head: bytes) -> bytes:
+        """`data` without the byte order mark that may open the stream, itself cut anywhere."""
+        data = head + data
+        if len(data) < len(_BOM) and _BOM.startswith(data):
+            self._head = data
+            return b""
+        self._head = None
+        return data.removeprefix(_BOM)
+
+    def _hold(self, piece: bytes) -> None:
+        if piece:
+            self._held.append(piece)
+            self._size += len(piece)
+            if self._size > self._limit:
+                self._refuse()
+
+    def _release(self) -> bytes:
+        held = b"".join(self._held)
+        self._held.clear()
+        self._size = 0
+        return held
+
+    def _fits(self, records: list[bytes], framing: int = 0) -> bool:
+        """Whether all records, each with `framing` bytes more, keep the limit; else they are cut before the first."""
+        for position, record in enumerate(records):
+            if len(record) + framing > self._limit:
+                del records[position:]
+                self._refuse()
+                return False
+        return True
+
+    def _refuse(self) -> None:
+        self._held.clear()
+        self._size = 0
+        self._error = LimitExceeded(
+            f"an event of more than {self._limit} bytes; raise Limits.event_bytes if the source is trusted",
+            limit="event_bytes",
+        )

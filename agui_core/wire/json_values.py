@@ -1,0 +1,208 @@
+"""JSON values as Python objects: how deep they are, and a clean private copy of what somebody else built.
+
+`too_deep` walks a value level by level, so it needs no recursion and costs about 30 ns a value. `Copier` costs about
+100 ns a value; it is for objects that did not come through our own JSON decoder, which cannot produce what it refuses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from agui_core._text import quoted
+from agui_core.errors import LimitExceeded
+from agui_core.protocol.base import UNSET
+from agui_core.protocol.events import EVENT_TYPES, Event
+from agui_core.wire.malformed import Malformed, Path
+from agui_core.wire.pydantic_models import dumped, is_model
+
+__all__ = [
+    "DEEPEST",
+    "Copier",
+    "check_nesting",
+    "holds_foreign",
+    "nesting_exceeded",
+    "paired",
+    "stack_exceeded",
+    "too_deep",
+]
+
+DEEPEST = 900
+"""Containers inside containers beyond which encoders may fail, whatever the limits are."""
+
+_LEAVES = frozenset({str, int, float, bool, type(None), type(UNSET)})
+_CONTAINERS = frozenset({dict, list, tuple})
+_LARGEST, _SMALLEST = 10**4_300 - 1, 1 - 10**4_299
+"""Of more than 4,300 characters, the sign among them, no integer is read or written as JSON."""
+
+
+def paired(text: str) -> str:
+    """`text` with halves of surrogate pairs joined where they meet, and U+FFFD for each that is alone."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _members(container: Any) -> Iterable[Any]:
+    if isinstance(container, dict):
+        return container.values()
+    if isinstance(container, msgspec.Struct):
+        return [getattr(container, name) for name in container.__struct_fields__]
+    return container if isinstance(container, list | tuple) else ()
+
+
+def too_deep(value: object, limit: int) -> bool:
+    """Whether containers are nested more than `limit` deep in `value`; structs count as containers."""
+    level = [] if type(value) in _LEAVES else [value]
+    for _ in range(limit):
+        level = [item for container in level for item in _members(container) if type(item) not in _LEAVES]
+        if not level:
+            return False
+    return bool(level)
+
+
+def nesting_exceeded(limit: int) -> LimitExceeded:
+    """The error of a value that is nested too deeply."""
+    return LimitExceeded(
+        f"a value is nested more than {limit} deep; raise Limits.nesting if the source is trusted", limit="nesting"
+    )
+
+
+def stack_exceeded(limit: int) -> LimitExceeded:
+    """The error of a value that is nested too deeply for the interpreter, whatever the `limit` on nesting allows."""
+    return LimitExceeded(
+        f"a value is nested too deeply for the stack that is left; Limits.nesting is {limit}", limit="nesting"
+    )
+
+
+def _open_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    flat = (msgspec.inspect.StrType, msgspec.inspect.IntType, msgspec.inspect.BoolType, msgspec.inspect.LiteralType)
+    shape = msgspec.inspect.type_info(kind)
+    assert isinstance(shape, msgspec.inspect.StructType)
+    return tuple(field.name for field in shape.fields if not isinstance(field.type, flat))
+
+
+_OPEN_FIELDS = {kind: _open_fields(kind) for kind in EVENT_TYPES.values()}
+
+
+def check_nesting(event: Event, limit: int) -> bool:
+    """Raise `LimitExceeded` when a member of the event is nested more than `limit` deep. Gives whether it has any that
+    are open.
+
+    Costs about 0.1 µs for an event without open data, and about 30 ns for each value in it.
+    """
+    has_open = False
+    for name in _OPEN_FIELDS[type(event)]:
+        value = getattr(event, name)
+        if type(value) not in _LEAVES:
+            has_open = True
+            if too_deep(value, limit):
+                raise nesting_exceeded(limit)
+    return has_open
+
+
+def holds_foreign(value: object) -> bool:
+    """Whether something in a value is neither JSON nor a struct, say a model. The nesting has been checked."""
+    level = [value]
+    while level:
+        if not all(type(item) in _CONTAINERS or isinstance(item, msgspec.Struct) for item in level):
+            return True
+        level = [item for container in level for item in _members(container) if type(item) not in _LEAVES]
+    return False
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+class Copier:
+    """Copies one JSON value into plain dicts, lists and scalars of its own, so that nothing foreign is kept.
+
+    Accepts subclasses of these (an enum that is a string, say), tuples for lists, and pydantic models as what they
+    write (see `foreign`); anything else raises `Malformed`,
+    and more than `limit` containers in one another, inside of it, raise `LimitExceeded`. Lone surrogates become U+FFFD
+    (pairs are joined); `repaired` then lists where.
+    """
+
+    __slots__ = ("_limit", "_path", "repaired")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._path: list[str | int] = []
+        self.repaired: list[Path] = []
+
+    def copy(self, value: object) -> Any:
+        """The copy."""
+        try:
+            return self._copy(value, self._limit + 1)
+        except RecursionError:
+            raise stack_exceeded(self._limit) from None
+
+    def _copy(self, value: object, room: int) -> Any:
+        kind = type(value)
+        if kind is str:
+            return self._text(value)  # type: ignore[arg-type]
+        if value is None or kind is bool:
+            return value
+        if isinstance(value, dict | list | tuple):
+            if not room:
+                raise nesting_exceeded(self._limit)
+            return self._dict(value, room - 1) if isinstance(value, dict) else self._list(value, room - 1)
+        return self._copy(self._dumped(value), room) if is_model(value) else self._scalar(value)
+
+    def _dumped(self, model: object) -> Any:
+        try:
+            return dumped(model)
+        except Malformed as verdict:
+            raise Malformed(verdict.problem, path=(*self._path, *verdict.path)) from None
+
+    def _dict(self, value: dict[Any, Any], room: int) -> dict[str, Any]:
+        copy: dict[str, Any] = {}
+        path = self._path
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise self._malformed(f"has the key {quoted(key, 40)}, which is no string")
+            name = self._text(key)
+            path.append(name)
+            copy[name] = self._copy(item, room)
+            path.pop()
+        return copy
+
+    def _list(self, value: list[Any] | tuple[Any, ...], room: int) -> list[Any]:
+        copy: list[Any] = []
+        path = self._path
+        for index, item in enumerate(value):
+            path.append(index)
+            copy.append(self._copy(item, room))
+            path.pop()
+        return copy
+
+    def _scalar(self, value: object) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, int):
+            if not _SMALLEST <= value <= _LARGEST:
+                raise self._malformed("is an integer of more than 4,300 digits")
+            return int(value)
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise self._malformed("is a number outside the range of a double")
+            return float(value)
+        raise self._malformed(f"is {_article(type(value).__name__)}, which is no JSON value")
+
+    def _text(self, value: str) -> str:
+        if value.isascii() and type(value) is str:
+            return value
+        value = str.__str__(value)
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            whole = paired(value)
+            if "\ufffd" in whole:
+                self.repaired.append(tuple(self._path))
+            return whole
+        return value
+
+    def _malformed(self, problem: str) -> Malformed:
+        return Malformed(problem, path=tuple(self._path))
