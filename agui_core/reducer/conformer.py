@@ -37,7 +37,7 @@ class Conformer:
         limits = limits or Limits()
         self._log = WarningLog(limits.warnings, on_warning)
         self._decoder = Decoder(self._log, policy=policy, limits=limits)
-        self._gate = Verifier(limits, Noted(self), lenient=policy == "lenient")
+        self._gate = Verifier(limits, Noted(self._note), lenient=policy == "lenient")
         self._middleware = tuple(middleware)
         self._error: AGUIError | None = None
         self._index = 0

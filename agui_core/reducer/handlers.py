@@ -18,7 +18,7 @@ from agui_core.protocol import events as e
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import CancelledOutcome, InterruptOutcome, SuccessOutcome
-from agui_core.reducer.bounds import (
+from agui_core.reducer.accounting import (
     bound,
     bound_text,
     one_more_message,
@@ -30,7 +30,7 @@ from agui_core.reducer.bounds import (
 from agui_core.reducer.builders import CallBuilder, MessageBuilder
 from agui_core.reducer.items import OpenItem
 from agui_core.reducer.reconcile import reconcile
-from agui_core.reducer.state import Standing, Status
+from agui_core.reducer.state import ReducerState, Status
 
 __all__ = ["HANDLERS"]
 
@@ -51,89 +51,89 @@ def _new_text(event: Any) -> m.Message:
     return make(id=event.message_id, content="", name=event.name, subagent_run_id=event.subagent_run_id)
 
 
-def _message_start(reducer: Standing, event: Any, item: OpenItem) -> None:
-    conversation = reducer._conversation
+def _message_start(state: ReducerState, event: Any, item: OpenItem) -> None:
+    conversation = state.store
     entry = conversation.index.get(event.message_id)
     if entry is None:
         entry = conversation.append(_new_text(event))
     elif entry.document is None:
-        _note_reopened(reducer, event, entry)
+        _note_reopened(state, event, entry)
         if entry.parts is not None:
-            conversation.settle(reducer._upcoming)
+            conversation.settle(state.upcoming)
             if entry.text is not None:
                 entry.settle_part()
                 conversation.touch(entry)  # so that an increment of a checkpoint tells that its part has ended
     item.entry = entry
-    _merge(reducer, event, entry)
-    reducer._heat(item)
+    _merge(state, event, entry)
+    state.allow_fast(item)
 
 
-def _note_reopened(reducer: Standing, event: Any, entry: MessageBuilder) -> None:
+def _note_reopened(state: ReducerState, event: Any, entry: MessageBuilder) -> None:
     """OPEN-5, TEXT-3: the established role and name stand."""
     role = "reasoning" if isinstance(event, e.ReasoningMessageStartEvent) else event.role
     if role is UNSET:
         role = "assistant" if entry.role not in _TEXT_MESSAGES else entry.role
     if role != entry.role:
         rule = "TEXT-3" if entry.role in _TEXT_MESSAGES and role in _TEXT_MESSAGES else "OPEN-5"
-        reducer._warn(rule, event, f"message {quoted(entry.id)} is held as a {entry.role} message; it keeps that role")
+        state.warn(rule, event, f"message {quoted(entry.id)} is held as a {entry.role} message; it keeps that role")
     elif getattr(event, "name", UNSET) is not UNSET and event.name != getattr(entry.base, "name", UNSET):
-        reducer._warn("TEXT-3", event, f"message {quoted(entry.id)} keeps its name")
+        state.warn("TEXT-3", event, f"message {quoted(entry.id)} keeps its name")
 
 
-def _message_content(reducer: Standing, event: Any, item: OpenItem) -> None:
-    entry = item.entry or _recreate_message(reducer, event, item)
+def _message_content(state: ReducerState, event: Any, item: OpenItem) -> None:
+    entry = item.entry or _recreate_message(state, event, item)
     if entry.document is None:
         entry.pieces.append(event.delta)
-        reducer.piece_added()
-        reducer._conversation.touch(entry)
-    _merge(reducer, event, entry)
-    reducer._heat(item)
+        state.piece_added()
+        state.store.touch(entry)
+    _merge(state, event, entry)
+    state.allow_fast(item)
 
 
-def _message_end(reducer: Standing, event: Any, item: OpenItem) -> None:
-    reducer._cool(item)
-    reducer._speaks = True
+def _message_end(state: ReducerState, event: Any, item: OpenItem) -> None:
+    state.deny_fast(item)
+    state.may_have_spoken = True
     if item.entry is not None and item.entry.document is None:
-        _merge(reducer, event, item.entry)
+        _merge(state, event, item.entry)
 
 
-def _merge(reducer: Standing, event: Any, entry: MessageBuilder) -> None:
+def _merge(state: ReducerState, event: Any, entry: MessageBuilder) -> None:
     """What start, content and end of a message have in common: META-3, and that an activity takes nothing (OPEN-5)."""
     if entry.document is not None:
-        reducer._warn(
+        state.warn(
             "OPEN-5", event, f"text for activity message {quoted(entry.id)} is ignored; it would overwrite its content"
         )
     elif event.metadata is not UNSET:
         entry.merge_metadata(event.metadata)
-        reducer._conversation.touch(entry)
+        state.store.touch(entry)
 
 
-def _recreate_message(reducer: Standing, event: Any, item: OpenItem) -> MessageBuilder:
-    reducer._warn(
+def _recreate_message(state: ReducerState, event: Any, item: OpenItem) -> MessageBuilder:
+    state.warn(
         "OPEN-6", event, f"message {quoted(item.id)} was dropped by a snapshot while it was open; it is made again"
     )
-    entry = item.entry = reducer._conversation.append(_new_text(item.start))
+    entry = item.entry = state.store.append(_new_text(item.start))
     return entry
 
 
 # --- tool calls ---------------------------------------------------------------------------------------------------
 
 
-def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: OpenItem) -> None:
-    conversation = reducer._conversation
-    sequence = reducer._gate.sequence
-    if reducer._speaks or sequence.texts or sequence.reasonings:
-        conversation.settle(reducer._upcoming)
-        reducer._note_speech(event.tool_call_id)
-    started = len(sequence.started_calls)
-    if reducer._quiet_from >= started and event.tool_call_id not in conversation.results:
-        _begin_anew(reducer, event.tool_call_id, started)
+def _call_start(state: ReducerState, event: e.ToolCallStartEvent, item: OpenItem) -> None:
+    conversation = state.store
+    stream = state.verifier.stream
+    if state.may_have_spoken or stream.texts or stream.reasonings:
+        conversation.settle(state.upcoming)
+        state.note_speech(event.tool_call_id)
+    started = len(stream.started_calls)
+    if state.quiet_from >= started and event.tool_call_id not in conversation.results:
+        state.begin_anew(event.tool_call_id, started)
     call = conversation.calls.get(event.tool_call_id)
     if call is None:
-        call = _make_call(reducer, event)
+        call = _make_call(state, event)
     else:
-        if _is_reused(reducer, event.tool_call_id):
-            reducer._warn(
+        if _is_reused(state, event.tool_call_id):
+            state.warn(
                 "EVT-7",
                 event,
                 f"tool call {quoted(call.id)} was answered in an earlier run: its texts are joined, and it is not run;"
@@ -141,103 +141,93 @@ def _call_start(reducer: Standing, event: e.ToolCallStartEvent, item: OpenItem) 
             )
         call.complete = False
         if event.tool_call_name not in (call.name, ""):
-            reducer._warn(
+            state.warn(
                 "TOOL-6",
                 event,
                 f"tool call {quoted(call.id)} is renamed from {quoted(call.name)} to {quoted(event.tool_call_name)}",
             )
             call.name = event.tool_call_name
         if event.parent_message_id and event.parent_message_id != call.holder.id:
-            reducer._warn("TOOL-6", event, f"tool call {quoted(call.id)} stays in message {quoted(call.holder.id)}")
+            state.warn("TOOL-6", event, f"tool call {quoted(call.id)} stays in message {quoted(call.holder.id)}")
         conversation.touch(call)
     item.entry = call
-    reducer._run_changes = True  # one more call is pending
+    state.run_unstamped = True  # one more call is pending
     if event.metadata is not UNSET:
         call.merge_metadata(event.metadata)
-    reducer._heat(item)
+    state.allow_fast(item)
 
 
-def _begin_anew(reducer: Standing, id: str, started: int) -> None:
-    """What was said since the latest call first began is not behind it any more, whenever that was noted."""
-    if id == next(reversed(reducer._gate.sequence.started_calls), None):
-        reducer._quiet_from = started - 1
-
-
-def _is_reused(reducer: Standing, id: str) -> bool:
+def _is_reused(state: ReducerState, id: str) -> bool:
     """EVT-7: whether a call of the run has the id of one that was answered before the run began."""
-    result = reducer._conversation.results.get(id)
-    return result is not None and 0 <= result.added <= reducer._begun and id not in reducer._gate.sequence.answered
+    result = state.store.results.get(id)
+    return result is not None and 0 <= result.added <= state.run_began_at and id not in state.verifier.stream.answered
 
 
-def _make_call(reducer: Standing, event: e.ToolCallStartEvent) -> CallBuilder:
-    holder = _call_holder(reducer, event)
+def _make_call(state: ReducerState, event: e.ToolCallStartEvent) -> CallBuilder:
+    holder = _call_holder(state, event)
     call = CallBuilder(event.tool_call_id, "", UNSET, holder, len(holder.calls or ()), event.tool_call_name)
-    reducer._conversation.add_call(call)
+    state.store.add_call(call)
     return call
 
 
-def _call_holder(reducer: Standing, event: e.ToolCallStartEvent) -> MessageBuilder:
+def _call_holder(state: ReducerState, event: e.ToolCallStartEvent) -> MessageBuilder:
     """TOOL-2, OPEN-4: the assistant message for a new call, minted if need be."""
-    conversation = reducer._conversation
+    conversation = state.store
     id = event.parent_message_id or event.tool_call_id
     held = conversation.index.get(id)
     if event.parent_message_id and held is not None:
         if held.role == "assistant":
             return held
         id = event.tool_call_id
-        reducer._warn(
-            "OPEN-4", event, f"parentMessageId names a {held.role} message; the call gets message {quoted(id)}"
-        )
+        state.warn("OPEN-4", event, f"parentMessageId names a {held.role} message; the call gets message {quoted(id)}")
         held = conversation.index.get(id)
     if held is not None:
-        reducer._warn("OPEN-4", event, f"a message {quoted(id)} is held already; the call gets a second one")
+        state.warn("OPEN-4", event, f"a message {quoted(id)} is held already; the call gets a second one")
     # TOOL-14, SUB-12: whose call it is made for, is whose message it is, for all that name it later in this run. Only
     # who holds the messages knows that it is made here; a conformer lets pass what disagrees with it.
     if event.subagent_run_id is not UNSET:
-        reducer._gate.sequence.message_owners.setdefault(id, event.subagent_run_id)
+        state.verifier.stream.message_owners.setdefault(id, event.subagent_run_id)
     return conversation.append(m.AssistantMessage(id=id, subagent_run_id=event.subagent_run_id))
 
 
-def _call_args(reducer: Standing, event: e.ToolCallArgsEvent, item: OpenItem) -> None:
+def _call_args(state: ReducerState, event: e.ToolCallArgsEvent, item: OpenItem) -> None:
     call = item.entry
     if call is None:
-        reducer._warn(
+        state.warn(
             "OPEN-6",
             event,
             f"tool call {quoted(item.id)} was dropped by a snapshot while it was open; it is made again",
         )
         assert isinstance(item.start, e.ToolCallStartEvent)
-        call = item.entry = _make_call(reducer, item.start)
+        call = item.entry = _make_call(state, item.start)
     call.pieces.append(event.delta)
-    reducer.piece_added()
+    state.piece_added()
     if event.metadata is not UNSET:
         call.merge_metadata(event.metadata)
-    reducer._conversation.touch(call)
-    reducer._heat(item)
+    state.store.touch(call)
+    state.allow_fast(item)
 
 
-def _call_end(reducer: Standing, event: e.ToolCallEndEvent, item: OpenItem) -> None:
-    reducer._cool(item)
+def _call_end(state: ReducerState, event: e.ToolCallEndEvent, item: OpenItem) -> None:
+    state.deny_fast(item)
     call = item.entry
     if call is not None:
         call.complete = True
         call.broken = call.broken or item.broken
         if event.metadata is not UNSET:
             call.merge_metadata(event.metadata)
-        reducer._conversation.touch(call)
+        state.store.touch(call)
 
 
-def _call_result(reducer: Standing, event: e.ToolCallResultEvent, item: None) -> None:
-    if event.tool_call_id in reducer._conversation.results:
-        reducer._warn("OPEN-12", event, f"tool call {quoted(event.tool_call_id)} has a result already; both are kept")
-    held = reducer._conversation.index.get(event.message_id)
+def _call_result(state: ReducerState, event: e.ToolCallResultEvent, item: None) -> None:
+    if event.tool_call_id in state.store.results:
+        state.warn("OPEN-12", event, f"tool call {quoted(event.tool_call_id)} has a result already; both are kept")
+    held = state.store.index.get(event.message_id)
     if held is not None and held.role != "tool":
-        reducer._warn(
-            "EVT-7", event, f"its messageId {quoted(held.id)} is that of a {held.role} message; both are kept"
-        )
-    reducer._run_changes = True
-    reducer._said_something()
-    reducer._conversation.place_result(
+        state.warn("EVT-7", event, f"its messageId {quoted(held.id)} is that of a {held.role} message; both are kept")
+    state.run_unstamped = True
+    state.said_something()
+    state.store.place_result(
         m.ToolMessage(
             id=event.message_id,
             tool_call_id=event.tool_call_id,
@@ -248,8 +238,8 @@ def _call_result(reducer: Standing, event: e.ToolCallResultEvent, item: None) ->
     )
 
 
-def _encrypted_value(reducer: Standing, event: e.ReasoningEncryptedValueEvent, item: None) -> None:
-    conversation = reducer._conversation
+def _encrypted_value(state: ReducerState, event: e.ReasoningEncryptedValueEvent, item: None) -> None:
+    conversation = state.store
     if event.subtype == "tool-call":
         call = conversation.calls.get(event.entity_id)
         if call is not None:
@@ -262,7 +252,7 @@ def _encrypted_value(reducer: Standing, event: e.ReasoningEncryptedValueEvent, i
             entry.base = replace(entry.base, encrypted_value=event.encrypted_value)
             conversation.touch(entry)
             return
-    reducer._warn(
+    state.warn(
         "REAS-11", event, f"no {event.subtype} {quoted(event.entity_id)} is held that could have an encrypted value"
     )
 
@@ -270,82 +260,82 @@ def _encrypted_value(reducer: Standing, event: e.ReasoningEncryptedValueEvent, i
 # --- state, snapshots, activities ---------------------------------------------------------------------------------
 
 
-def _prepare_state_snapshot(reducer: Standing, event: e.StateSnapshotEvent) -> None:
-    reducer._state.replace(event.snapshot)
+def _prepare_state_snapshot(state: ReducerState, event: e.StateSnapshotEvent) -> None:
+    state.document.replace(event.snapshot)
 
 
-def _prepare_state_delta(reducer: Standing, event: e.StateDeltaEvent) -> None:
-    reducer._prepared = None
+def _prepare_state_delta(state: ReducerState, event: e.StateDeltaEvent) -> None:
+    state.prepared = None
     try:
-        reducer._state.apply(event.delta)
+        state.document.apply(event.delta)
     except PatchError as error:
-        reducer._prepared = error
+        state.prepared = error
 
 
 def _reason(error: PatchError) -> str:
     return str(error).removesuffix(" [PATCH-5]")
 
 
-def _state_snapshot(reducer: Standing, event: e.StateSnapshotEvent, item: None) -> None:
-    reducer._state_changed()
+def _state_snapshot(state: ReducerState, event: e.StateSnapshotEvent, item: None) -> None:
+    state.state_changed()
 
 
-def _state_delta(reducer: Standing, event: e.StateDeltaEvent, item: None) -> None:
-    error = reducer._prepared
+def _state_delta(state: ReducerState, event: e.StateDeltaEvent, item: None) -> None:
+    error = state.prepared
     if isinstance(error, PatchError):
-        reducer._warn("PATCH-5", event, f"the state patch does not apply and is skipped: {_reason(error)}")
+        state.warn("PATCH-5", event, f"the state patch does not apply and is skipped: {_reason(error)}")
     else:
-        reducer._state_changed()
+        state.state_changed()
 
 
-def _prepare_messages_snapshot(reducer: Standing, event: e.MessagesSnapshotEvent) -> None:
-    reducer._settle()
-    entries, warnings = reconcile(reducer._conversation, event.messages, lenient=reducer._gate.lenient)
-    limits = reducer._limits
+def _prepare_messages_snapshot(state: ReducerState, event: e.MessagesSnapshotEvent) -> None:
+    state.fold()
+    entries, warnings = reconcile(state.store, event.messages, lenient=state.verifier.lenient)
+    limits = state.limits
     bound(event, "messages", len(entries), limits.messages)
     bound(event, "tool_calls", sum(len(entry.calls or ()) for entry in entries), limits.tool_calls)
     for entry in entries:
         bound(event, "tool_calls_per_message", len(entry.calls or ()), limits.tool_calls_per_message)
         if entry.number < 0:
-            bound_text(reducer, event, entry, sum_too=False)
+            bound_text(state, event, entry, sum_too=False)
     bound(event, "characters", sum(entry.characters for entry in entries), limits.characters)
-    reducer._prepared = (entries, warnings)
+    state.prepared = (entries, warnings)
 
 
-def _messages_snapshot(reducer: Standing, event: e.MessagesSnapshotEvent, item: None) -> None:
-    entries, warnings = reducer._prepared
+def _messages_snapshot(state: ReducerState, event: e.MessagesSnapshotEvent, item: None) -> None:
+    entries, warnings = state.prepared
     for rule, message in warnings:
-        reducer._warn(rule, event, message)
-    conversation, sequence = reducer._conversation, reducer._gate.sequence
+        state.warn(rule, event, message)
+    conversation, stream = state.store, state.verifier.stream
     # Before they are dropped: what would be made again if text for it still comes (OPEN-6).
-    for open_item in (*sequence.texts.values(), *sequence.reasonings.values(), *sequence.calls.values()):
+    for open_item in (*stream.texts.values(), *stream.reasonings.values(), *stream.calls.values()):
         _remember(open_item)
-    reducer._settle()
-    conversation.restate(entries, reducer._upcoming)
-    reducer._chill()
-    for item_table in (sequence.texts, sequence.reasonings):
+    state.fold()
+    conversation.restate(entries, state.upcoming)
+    state.deny_all()
+    for item_table in (stream.texts, stream.reasonings):
         for open_item in item_table.values():
             open_item.entry = conversation.index.get(open_item.id)
-            reducer._heat(open_item)
-    for open_item in sequence.calls.values():
+            state.allow_fast(open_item)
+    for open_item in stream.calls.values():
         open_item.entry = conversation.calls.get(open_item.id)
         if open_item.entry is not None:
             open_item.entry.complete = False
-            reducer._heat(open_item)
-    _find_quiet(reducer)
+            state.allow_fast(open_item)
+    _find_quiet(state)
 
 
-def _find_quiet(reducer: Standing) -> None:
+def _find_quiet(state: ReducerState) -> None:
     """After a snapshot: the calls that still stand behind all that was said."""
     last: set[str] = set()
-    for entry in reversed([*reducer._conversation.entries()]):
+    for entry in reversed([*state.store.entries()]):
         last.update([call.id for call in entry.calls or ()])
         if entry.role == "tool" or (entry.role in ("assistant", "reasoning") and entry.text):
             break
-    started = list(reducer._gate.sequence.started_calls)
-    while len(started) > reducer._quiet_from and started[-1] in last:
+    started = list(state.verifier.stream.started_calls)
+    while len(started) > state.quiet_from and started[-1] in last:
         started.pop()
-    reducer._quiet_from = len(started)
+    state.quiet_from = len(started)
 
 
 def _remember(item: OpenItem) -> None:
@@ -367,10 +357,10 @@ def _remember(item: OpenItem) -> None:
         item.start = replace(start, subagent_run_id=entry.base.subagent_run_id)
 
 
-def _prepare_activity_snapshot(reducer: Standing, event: e.ActivitySnapshotEvent) -> None:
-    entry = reducer._conversation.index.get(event.message_id)
+def _prepare_activity_snapshot(state: ReducerState, event: e.ActivitySnapshotEvent) -> None:
+    entry = state.store.index.get(event.message_id)
     if entry is None:
-        one_more_message(reducer, event)
+        one_more_message(state, event)
         made = m.ActivityMessage(
             id=event.message_id,
             activity_type=event.activity_type,
@@ -378,19 +368,19 @@ def _prepare_activity_snapshot(reducer: Standing, event: e.ActivitySnapshotEvent
             metadata=event.metadata if event.metadata is UNSET else dict(event.metadata),
             subagent_run_id=event.subagent_run_id,
         )
-        reducer._prepared = MessageBuilder.of(made, reducer._limits)
+        state.prepared = MessageBuilder.of(made, state.limits)
     elif entry.document is not None and event.replace is not False:
         entry.document.replace(event.content)
 
 
-def _activity_snapshot(reducer: Standing, event: e.ActivitySnapshotEvent, item: None) -> None:
-    conversation = reducer._conversation
+def _activity_snapshot(state: ReducerState, event: e.ActivitySnapshotEvent, item: None) -> None:
+    conversation = state.store
     entry = conversation.index.get(event.message_id)
     if entry is None:
-        conversation.append_entry(reducer._prepared)
+        conversation.append_entry(state.prepared)
         return
     if entry.document is None:
-        reducer._warn(
+        state.warn(
             "OPEN-11", event, f"message {quoted(entry.id)} is a {entry.role} message, which an activity may not replace"
         )
         return
@@ -402,28 +392,28 @@ def _activity_snapshot(reducer: Standing, event: e.ActivitySnapshotEvent, item: 
         conversation.touch(entry)
 
 
-def _prepare_activity_delta(reducer: Standing, event: e.ActivityDeltaEvent) -> None:
-    reducer._prepared = None
-    entry = reducer._conversation.index.get(event.message_id)
+def _prepare_activity_delta(state: ReducerState, event: e.ActivityDeltaEvent) -> None:
+    state.prepared = None
+    entry = state.store.index.get(event.message_id)
     if entry is not None and entry.document is not None:
         try:
             entry.document.apply(event.patch, object_only=True)
         except PatchError as error:
-            reducer._prepared = error
+            state.prepared = error
 
 
-def _activity_delta(reducer: Standing, event: e.ActivityDeltaEvent, item: None) -> None:
-    conversation = reducer._conversation
+def _activity_delta(state: ReducerState, event: e.ActivityDeltaEvent, item: None) -> None:
+    conversation = state.store
     entry = conversation.index.get(event.message_id)
     if entry is None or entry.document is None:
         held = "no message" if entry is None else f"no activity but a {entry.role} message"
-        reducer._warn("ACT-6", event, f"{held} {quoted(event.message_id)} is held; the patch is skipped")
+        state.warn("ACT-6", event, f"{held} {quoted(event.message_id)} is held; the patch is skipped")
         return
     if event.subagent_run_id is not UNSET and event.subagent_run_id != entry.base.subagent_run_id:
-        reducer._warn("OPEN-24", event, f"activity {quoted(entry.id)} keeps the owner that an earlier run gave it")
-    error = reducer._prepared
+        state.warn("OPEN-24", event, f"activity {quoted(entry.id)} keeps the owner that an earlier run gave it")
+    error = state.prepared
     if isinstance(error, PatchError):
-        reducer._warn(
+        state.warn(
             "PATCH-5",
             event,
             f"the patch of activity {quoted(entry.id)} does not apply and is skipped: {_reason(error)}",
@@ -439,56 +429,56 @@ def _activity_delta(reducer: Standing, event: e.ActivityDeltaEvent, item: None) 
 # --- runs ---------------------------------------------------------------------------------------------------------
 
 
-def _prepare_run_started(reducer: Standing, event: e.RunStartedEvent) -> None:
+def _prepare_run_started(state: ReducerState, event: e.RunStartedEvent) -> None:
     if event.input is not UNSET:
-        bound(event, "messages", reducer._conversation.count + len(event.input.messages), reducer._limits.messages)
-        reducer._prepared = [MessageBuilder.of(message, reducer._limits) for message in event.input.messages]
-        calls = sum(len(entry.calls or ()) for entry in reducer._prepared)
-        bound(event, "tool_calls", reducer._conversation.call_count + calls, reducer._limits.tool_calls)
-        for entry in reducer._prepared:
-            bound_text(reducer, event, entry)
+        bound(event, "messages", state.store.count + len(event.input.messages), state.limits.messages)
+        state.prepared = [MessageBuilder.of(message, state.limits) for message in event.input.messages]
+        calls = sum(len(entry.calls or ()) for entry in state.prepared)
+        bound(event, "tool_calls", state.store.call_count + calls, state.limits.tool_calls)
+        for entry in state.prepared:
+            bound_text(state, event, entry)
 
 
-def _take_out_superseded(reducer: Standing) -> None:
+def _take_out_superseded(state: ReducerState) -> None:
     """What the run that begins takes the place of goes before it, as by a snapshot."""
-    if reducer._superseded is None:
+    if state.superseded is None:
         return
-    gone, textless = reducer._superseded
-    reducer._superseded = None
-    conversation = reducer._conversation
-    conversation.settle(reducer._upcoming)
+    gone, textless = state.superseded
+    state.superseded = None
+    conversation = state.store
+    conversation.settle(state.upcoming)
     kept = [entry for entry in conversation.entries() if entry.id not in gone or entry.role == "tool"]
     for entry in kept:
         if entry.id in textless and entry.role == "assistant":
             entry.text = None
             conversation.touch(entry)
-    reducer._settle()
-    conversation.restate(kept, reducer._upcoming)
+    state.fold()
+    conversation.restate(kept, state.upcoming)
 
 
-def _run_started(reducer: Standing, event: e.RunStartedEvent, item: None) -> None:
-    _take_out_superseded(reducer)
-    reducer._chill()
-    reducer._begin(event)
+def _run_started(state: ReducerState, event: e.RunStartedEvent, item: None) -> None:
+    _take_out_superseded(state)
+    state.deny_all()
+    state.begin_run(event)
     if event.input is not UNSET:
         # OPEN-2: only what is not held, and the state is not touched.
-        for entry in reducer._prepared:
-            held = reducer._conversation.index.get(entry.id)
-            if held is None or (entry.role == "tool" and not reducer._conversation.holds_result(entry.base)):
-                reducer._conversation.append_entry(entry)
-        reducer._conversation.settle(reducer._upcoming)  # they were there when the run began (EVT-7)
+        for entry in state.prepared:
+            held = state.store.index.get(entry.id)
+            if held is None or (entry.role == "tool" and not state.store.holds_result(entry.base)):
+                state.store.append_entry(entry)
+        state.store.settle(state.upcoming)  # they were there when the run began (EVT-7)
 
 
-def _run_finished(reducer: Standing, event: e.RunFinishedEvent, item: None) -> None:
+def _run_finished(state: ReducerState, event: e.RunFinishedEvent, item: None) -> None:
     outcome = event.outcome
-    reducer._conversation.settle(reducer._upcoming)
-    reducer._note_speech()
-    calls = list(reducer._gate.sequence.started_calls)
+    state.store.settle(state.upcoming)
+    state.note_speech()
+    calls = list(state.verifier.stream.started_calls)
     changes: dict[str, Any] = {
         "result": event.result,
         "usage": () if event.usage is UNSET else event.usage,
-        "last_calls": tuple(calls[reducer._quiet_from :]),
-        "reused_calls": tuple([id for id in calls if _is_reused(reducer, id)]),
+        "last_calls": tuple(calls[state.quiet_from :]),
+        "reused_calls": tuple([id for id in calls if _is_reused(state, id)]),
     }
     status: Status = "finished"
     if isinstance(outcome, InterruptOutcome):
@@ -497,23 +487,23 @@ def _run_finished(reducer: Standing, event: e.RunFinishedEvent, item: None) -> N
     elif isinstance(outcome, CancelledOutcome):
         status = "cancelled"
     elif isinstance(outcome, SuccessOutcome) and outcome.pending_tool_call_ids:
-        reducer._named_pending = changes["named_calls"] = outcome.pending_tool_call_ids
-    reducer._chill()
-    reducer._end_run(status, changes)
+        state.named_pending = changes["named_calls"] = outcome.pending_tool_call_ids
+    state.deny_all()
+    state.end_run(status, changes)
 
 
-def _run_error(reducer: Standing, event: e.RunErrorEvent, item: None) -> None:
-    _take_out_superseded(reducer)
+def _run_error(state: ReducerState, event: e.RunErrorEvent, item: None) -> None:
+    _take_out_superseded(state)
     changes: dict[str, Any] = {"error": event, "interrupts": ()}
     if event.usage is not UNSET:
         changes["usage"] = event.usage
-    reducer._chill()
-    reducer._named_pending = ()
-    reducer._end_run("failed", changes)
+    state.deny_all()
+    state.named_pending = ()
+    state.end_run("failed", changes)
 
 
-Prepare: TypeAlias = Callable[[Standing, Any], None]
-Apply: TypeAlias = Callable[[Standing, Any, Any], None]
+Prepare: TypeAlias = Callable[[ReducerState, Any], None]
+Apply: TypeAlias = Callable[[ReducerState, Any, Any], None]
 
 # What is not listed (steps, spans, subagents, RAW, CUSTOM) changes neither messages nor state.
 _HANDLERS: dict[Any, tuple[Prepare | None, Apply]] = {

@@ -20,15 +20,15 @@ class Note(Protocol):
 
 
 class Noted:
-    """A `Note` that passes on to its owner's `_note` without keeping the owner alive: a cycle would keep dead ones."""
+    """A `Note` that passes on to a bound method without keeping its object alive: a cycle would keep dead ones."""
 
-    __slots__ = ("_owner",)
+    __slots__ = ("_note",)
 
-    def __init__(self, owner: Any) -> None:
-        self._owner = weakref.ref(owner)
+    def __init__(self, note: Note) -> None:
+        self._note = weakref.WeakMethod(note)
 
     def __call__(self, rule: str, type: str, message: str, *, refused: bool = False) -> None:
-        self._owner()._note(rule, type, message, refused=refused)  # type: ignore[union-attr]
+        self._note()(rule, type, message, refused=refused)  # type: ignore[misc]
 
 
 class OpenItem(msgspec.Struct, eq=False):

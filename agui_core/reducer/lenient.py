@@ -25,69 +25,69 @@ Repair: TypeAlias = tuple[str, list[e.Event]]
 
 
 def find_repair(
-    sequence: StreamState, expander: Expander, event: e.Event, error: ProtocolError, assumed: tuple[str, str]
+    stream: StreamState, expander: Expander, event: e.Event, error: ProtocolError, assumed: tuple[str, str]
 ) -> Repair | None:
     """The repair for a refused event, or None to skip it. `assumed`: thread and run id of a run that nobody started."""
-    if sequence.phase == "idle":
+    if stream.phase == "idle":
         thread, run = (event.thread_id, event.run_id) if isinstance(event, e.RunFinishedEvent) else assumed
         return "a run is assumed", [e.RunStartedEvent(thread_id=thread, run_id=run), event]
-    if sequence.phase in ("finished", "failed") and not isinstance(event, _RUN_ENDS):
-        sequence.reopen_run()
+    if stream.phase in ("finished", "failed") and not isinstance(event, _RUN_ENDS):
+        stream.reopen_run()
         return "applied to the run that had ended", [event]
-    if isinstance(event, e.RunFinishedEvent) and sequence.phase == "running":
-        return "closed what was open", [*_ends(sequence, expander), event]
+    if isinstance(event, e.RunFinishedEvent) and stream.phase == "running":
+        return "closed what was open", [*_ends(stream, expander), event]
     repair = _REPAIRS.get(type(event))
-    return None if repair is None else repair(sequence, event, error)
+    return None if repair is None else repair(stream, event, error)
 
 
-def _ends(sequence: StreamState, expander: Expander) -> list[e.Event]:
+def _ends(stream: StreamState, expander: Expander) -> list[e.Event]:
     """Ends for all that is open, save for what the expander closes by itself."""
     ends: list[e.Event] = []
     ends += [
         e.TextMessageEndEvent(message_id=item.id)
-        for item in sequence.texts.values()
+        for item in stream.texts.values()
         if not expander.holds("text", item.id)
     ]
     ends += [
         e.ToolCallEndEvent(tool_call_id=item.id)
-        for item in sequence.calls.values()
+        for item in stream.calls.values()
         if not expander.holds("call", item.id)
     ]
     ends += [
         e.ReasoningMessageEndEvent(message_id=item.id)
-        for item in sequence.reasonings.values()
+        for item in stream.reasonings.values()
         if not expander.holds("reasoning", item.id)
     ]
-    ends += [e.ReasoningEndEvent(message_id=id) for id in sequence.spans]
+    ends += [e.ReasoningEndEvent(message_id=id) for id in stream.spans]
     ends += [
         e.StepFinishedEvent(step_name=name, subagent_run_id=UNSET if owner is None else owner)
-        for owner, name in sequence.steps
+        for owner, name in stream.steps
     ]
-    ends += [e.SubagentFinishedEvent(subagent_run_id=id) for id in sequence.subagents]
+    ends += [e.SubagentFinishedEvent(subagent_run_id=id) for id in stream.subagents]
     return ends
 
 
-def _open_first(sequence: StreamState, event: Any, error: ProtocolError) -> Repair | None:
+def _open_first(stream: StreamState, event: Any, error: ProtocolError) -> Repair | None:
     """Content for an item that is not open: open it, as it was opened before or with what the event says."""
     if error.rule != "STR-2":
         return None
     tag = event.subagent_run_id
     start: e.Event
     if isinstance(event, e.ToolCallArgsEvent):
-        known = event.tool_call_id in sequence.call_owners
+        known = event.tool_call_id in stream.call_owners
         # The name "" marks a call that nobody may run.
-        name = sequence.started_calls.get(event.tool_call_id, "")
+        name = stream.started_calls.get(event.tool_call_id, "")
         start = e.ToolCallStartEvent(tool_call_id=event.tool_call_id, tool_call_name=name, subagent_run_id=tag)
     elif isinstance(event, e.TextMessageContentEvent):
-        known = event.message_id in sequence.message_owners
+        known = event.message_id in stream.message_owners
         start = e.TextMessageStartEvent(message_id=event.message_id, subagent_run_id=tag)
     else:
-        known = event.message_id in sequence.reasoning_owners
+        known = event.message_id in stream.reasoning_owners
         start = e.ReasoningMessageStartEvent(message_id=event.message_id, role="reasoning", subagent_run_id=tag)
     return ("reopened" if known else "opened"), [start, event]
 
 
-def _merge_start(sequence: StreamState, event: Any, error: ProtocolError) -> Repair | None:
+def _merge_start(stream: StreamState, event: Any, error: ProtocolError) -> Repair | None:
     """A start of an open item: only its metadata counts."""
     if error.rule != "STR-1" or event.metadata is UNSET:
         return None
@@ -106,16 +106,16 @@ def _merge_start(sequence: StreamState, event: Any, error: ProtocolError) -> Rep
     return "only its metadata is merged", [content]
 
 
-def _continue_explicitly(sequence: StreamState, event: Any, error: ProtocolError) -> Repair | None:
+def _continue_explicitly(stream: StreamState, event: Any, error: ProtocolError) -> Repair | None:
     """A chunk for an item that was opened explicitly adds to it; one for a closed call finds the call's name again."""
     if error.rule == "STR-1":
         kind = CHUNKS[type(event)]
-        item: OpenItem = {"text": sequence.texts, "call": sequence.calls, "reasoning": sequence.reasonings}[
-            kind.family
-        ][error.ids[0]]
+        item: OpenItem = {"text": stream.texts, "call": stream.calls, "reasoning": stream.reasonings}[kind.family][
+            error.ids[0]
+        ]
         return "added to the open item", contents(event, item.id, item.owner, opened=False)
     if error.rule == "CHUNK-3" and isinstance(event, e.ToolCallChunkEvent) and event.tool_call_id is not UNSET:
-        known = sequence.started_calls.get(event.tool_call_id)
+        known = stream.started_calls.get(event.tool_call_id)
         return ("opened" if known is None else "reopened"), [replace(event, tool_call_name=known or "")]
     return None
 

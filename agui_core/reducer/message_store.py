@@ -260,6 +260,22 @@ class MessageStore:
         self.pieces += len(call.pieces)
         call.fold()
 
+    def settled_call(self, id: str) -> CallBuilder | None:
+        """One call with what arrived joined."""
+        call = self.calls.get(id)
+        if call is not None and call.pieces:
+            self.fold_call(call)
+        return call
+
+    def result_of(self, id: str) -> ToolMessage | None:
+        """The first tool message that answers a call, frozen."""
+        entry = self.results.get(id)
+        if entry is None:
+            return None
+        self.messages()
+        message = entry.message
+        return message if isinstance(message, ToolMessage) else None
+
     def settle(self, version: int) -> None:
         """Fold what arrived; count what came, and stamp what changed with `version`, since the last settling.
 

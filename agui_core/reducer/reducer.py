@@ -1,17 +1,18 @@
 """`Reducer`: events in, messages and state out.
 
 Costs. A content event of conforming traffic is one dictionary look-up and one list append on top of its decoding; every
-other event goes through the gate (expansion, verification) and two tables. Nothing costs more because much came before.
-A read costs what changed since the last read, plus one pointer per message held.
+other event is expanded and verified, and changed by two tables (see `apply`). Nothing costs more because much came
+before. A read costs what changed since the last read, plus one pointer per message held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from msgspec.structs import replace
 
+from agui_core._text import plain
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
@@ -19,18 +20,28 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message, ToolMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer import checkpoint
-from agui_core.reducer.apply import Intake
-from agui_core.reducer.builders import Builder, CallBuilder, MessageBuilder
-from agui_core.reducer.handlers import HANDLERS
-from agui_core.reducer.items import Noted, OpenItem
-from agui_core.reducer.state import Middleware, Policy, Status
+from agui_core.reducer.apply import (
+    UNDECODED,
+    apply_any,
+    apply_bytes,
+    apply_decoded,
+    apply_each,
+    apply_judged,
+    decode_event,
+    end,
+)
+from agui_core.reducer.builders import CallBuilder
+from agui_core.reducer.copying import copy_state, renewed
+from agui_core.reducer.state import Middleware, Policy, ReducerState, Status
 from agui_core.reducer.views import Changes, Run, ToolCalls
 from agui_core.warnings import ProtocolWarning
+from agui_core.wire.fast_events import FastArgs, FastText
+from agui_core.wire.framing import Bytes
 
 __all__ = ["Reducer", "reduce"]
 
 
-class Reducer(Intake):
+class Reducer:
     """Folds one thread's event stream into messages and state.
 
     `messages` and `state`: what the thread has already (structs or wire dicts; a state of None or nothing means `{}`).
@@ -42,130 +53,200 @@ class Reducer(Intake):
     `on_event`, `on_warning` and middleware.
     """
 
+    def __init__(
+        self,
+        messages: Iterable[Message | Mapping[str, Any]] = (),
+        state: Any = UNSET,
+        policy: Policy = "strict",
+        limits: Limits | None = None,
+        on_event: Callable[[e.Event], object] | None = None,
+        *,
+        middleware: Iterable[Middleware] = (),
+        on_warning: Callable[[ProtocolWarning], object] | None = None,
+    ) -> None:
+        self._held = ReducerState(
+            messages, state, policy, limits, on_event, middleware=middleware, on_warning=on_warning
+        )
+
     @classmethod
     def from_input(cls, run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object, **options: Any) -> Self:
         """A reducer that starts from a run input: a struct, a wire dict, JSON, or the official package's object."""
         reducer = cls(**options)
-        parsed: RunAgentInput = reducer._decoder.to_shape(run_input, RunAgentInput, own=True)
-        reducer._hold(parsed.messages)
+        held = reducer._held
+        parsed: RunAgentInput = held.decoder.to_shape(run_input, RunAgentInput, own=True)
+        held.hold(parsed.messages)
         if parsed.state is not UNSET:
-            reducer._state.replace(parsed.state)
-        reducer._gate.assumed = (parsed.thread_id, parsed.run_id)
+            held.document.replace(parsed.state)
+        held.verifier.assumed = (parsed.thread_id, parsed.run_id)
         return reducer
+
+    def __repr__(self) -> str:
+        held = self._held
+        run = "" if held.run.run_id is None else f" run {plain(held.run.run_id)}"
+        return (
+            f"<{type(self).__name__}{run} {held.status}: {held.store.count} messages, "
+            f"{held.store.call_count} tool calls, {held.index} events>"
+        )
+
+    # --- events in ------------------------------------------------------------------------------------------------
+
+    def apply(self, event: object) -> None:
+        """Apply one event: a struct, a decoded dict, its JSON as bytes or str, or an object of `ag_ui.core`.
+
+        Raises `DecodeError`, `ProtocolError` or `LimitExceeded`; then nothing of the event was applied, `status` is
+        `"rejected"`, and every later call raises the same error. In the lenient policy only `LimitExceeded` is raised.
+        """
+        held = self._held
+        if type(event) is bytes:
+            budget = held.char_budget = held.char_budget - len(event)
+            if budget >= 0:
+                try:
+                    decoded: Any = decode_event(event)
+                    if type(decoded) is FastArgs:
+                        entry: Any = held.fast[0][decoded.tool_call_id]
+                    elif type(decoded) is FastText:
+                        entry = held.fast[1][decoded.message_id]
+                    else:
+                        entry = None
+                except KeyError:
+                    entry = None
+                except UNDECODED:
+                    apply_judged(held, event)
+                    return
+                if entry is None:
+                    apply_decoded(held, decoded)
+                    return
+                entry.pieces.append(decoded.delta)
+                if not entry.touched:
+                    entry.touched = True
+                    held.store.touched.append(entry)
+                return
+        apply_any(held, event)
+
+    def apply_sse(self, data: Bytes) -> None:
+        """Apply a piece of a server-sent event stream, cut anywhere. Raises as `apply`, after the events before."""
+        held = self._held
+        apply_bytes(held, held.sse, data)
+
+    def apply_lines(self, data: Bytes) -> None:
+        """Apply a piece of a JSON Lines stream, cut anywhere. Raises as `apply`, after the events before."""
+        held = self._held
+        apply_bytes(held, held.lines, data)
+
+    def apply_each(self, data: Bytes, *, lines: bool = False) -> Iterator[None]:
+        """As `apply_sse`, or `apply_lines`, but yields after each event, for callers that look at every one. What is
+        not asked for is not applied.
+        """
+        held = self._held
+        return apply_each(held, held.lines if lines else held.sse, data, self.apply)
+
+    def end(self) -> None:
+        """The source has ended: a run still open is truncated (RUN-17). A last JSON line without its newline is applied
+        when it is whole; a last server-sent block without its blank line is discarded (SSE-12).
+        """
+        end(self._held, self.apply)
 
     def add(self, message: Message | Mapping[str, Any]) -> None:
         """Add the application's own message: a tool's answer behind its call (TOOL-7), which is no longer pending then,
         anything else at the end. Not while a run is going on.
         """
-        if self._status == "running":
+        held = self._held
+        if held.status == "running":
             raise AGUIError("a message can be added before or after a run, not while one is going on")
-        made = self._decoder.to_shape(message, Message, own=True, said=True)
-        self._settle()
-        self._changes += 1
+        made = held.decoder.to_shape(message, Message, own=True, said=True)
+        held.fold()
+        held.other_changes += 1
         if isinstance(made, ToolMessage):
-            self._conversation.place_result(made)
-            self._answered.add(made.tool_call_id)
-            self._run_version = self._now
+            held.store.place_result(made)
+            held.answered.add(made.tool_call_id)
+            held.run_version = held.now
         else:
-            self._conversation.append(made)
+            held.store.append(made)
 
     def supersede(self, ids: Iterable[str], *, text_of: Iterable[str] = ()) -> None:
         """The next run takes the place of these messages: they are taken out when its first event comes, before it is
         applied, as a snapshot without them would (`changes.removed`). Assistant messages in `text_of` lose their text
         and keep their calls. Tool messages stay. Without ids: forget what was said before. Not kept in checkpoints.
         """
-        if self._status == "running":
+        held = self._held
+        if held.status == "running":
             raise AGUIError("messages can be superseded before or after a run, not while one is going on")
         gone, textless = frozenset(ids), frozenset(text_of)
-        self._superseded = (gone, textless) if gone or textless else None
+        held.superseded = (gone, textless) if gone or textless else None
 
     def renew(self) -> Self:
         """An idle reducer with the same messages, state and version: the thread goes on, say after a refusal."""
-        twin = self.copy()
-        fresh = object.__new__(type(self))
-        fresh.__dict__.update(self.__dict__)  # what a subclass keeps
-        Reducer.__init__(
-            fresh,
-            limits=self._limits,
-            on_event=self._on_event,
-            middleware=self._middleware,
-            policy=self.policy,
-            on_warning=self._log.listener,
-        )
-        fresh._conversation, fresh._state = twin._conversation, twin._state
-        fresh._rewarm()
-        fresh._others = -fresh._conversation.pieces
-        fresh._changes, fresh._state_version, fresh._run_version = self.version, self._state_version, self._run_version
-        fresh._other, fresh._since, fresh._allowed = self._other, self._since, self._allowed
-        return fresh
+        return self._with(renewed(self._held))
 
     # --- messages and state out -----------------------------------------------------------------------------------
 
     @property
     def policy(self) -> Policy:
         """The policy chosen when the reducer was made."""
-        return "lenient" if self._gate.lenient else "strict"
+        return self._held.policy
 
     @property
     def limits(self) -> Limits:
         """The limits chosen when the reducer was made."""
-        return self._limits
+        return self._held.limits
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """All messages, frozen. An unchanged message keeps its identity between reads."""
-        return self._conversation.messages()
+        return self._held.store.messages()
 
     @property
     def state(self) -> Any:
         """The state, a plain JSON value, never changed in place after it was handed out; nor may you change it."""
-        return self._state.value
+        return self._held.document.value
 
     @property
     def status(self) -> Status:
         """Where the latest run stands; `"rejected"` when the stream was refused (`error` says why)."""
-        return self._status
+        return self._held.status
 
     @property
     def error(self) -> AGUIError | None:
         """Why the stream was refused, None if it was not. A producer's own failure is `run.error` (RUN-21)."""
-        return self._error
+        return self._held.error
 
     @property
     def run(self) -> Run:
         """The latest run."""
-        sequence = self._gate.sequence
-        seen = (len(sequence.started_calls), len(sequence.answered), len(self._answered), self._named_pending)
-        if seen == self._pending_seen:
-            return self._run
-        self._pending_seen = seen
-        left = sequence.pending
-        pending = self._named_pending or left
-        if self._answered:
-            pending = tuple(id for id in pending if id not in self._answered)
-        if pending != self._run.pending_tool_calls or left != self._run.calls_without_result:
-            self._run = replace(self._run, pending_tool_calls=pending, calls_without_result=left)
-        return self._run
+        held = self._held
+        stream = held.verifier.stream
+        seen = (len(stream.started_calls), len(stream.answered), len(held.answered), held.named_pending)
+        if seen == held.pending_seen:
+            return held.run
+        held.pending_seen = seen
+        left = stream.pending
+        pending = held.named_pending or left
+        if held.answered:
+            pending = tuple(id for id in pending if id not in held.answered)
+        if pending != held.run.pending_tool_calls or left != held.run.calls_without_result:
+            held.run = replace(held.run, pending_tool_calls=pending, calls_without_result=left)
+        return held.run
 
     @property
     def tool_calls(self) -> ToolCalls:
         """All tool calls by id, live."""
-        return ToolCalls(self)
+        return ToolCalls(self._held.store)
 
     @property
     def warnings(self) -> tuple[ProtocolWarning, ...]:
         """What was stripped, dropped, skipped or repaired, in the order of first occurrence."""
-        return tuple(self._log)
+        return tuple(self._held.log)
 
     @property
     def version(self) -> int:
         """An integer that grows with every event and every other change."""
-        return self._stamp()
+        return self._held.stamp()
 
     def changes(self, since: int) -> Changes:
         """What changed after version `since`, as `version` gave it. Costs what changed."""
-        version = self.version
-        conversation = self._conversation
+        held = self._held
+        version = held.stamp()
+        conversation = held.store
         changed: list[str] = []
         added: list[str] = []
         calls: list[str] = []
@@ -187,28 +268,19 @@ class Reducer(Intake):
             reordered=conversation.reordered > since,
             reset=conversation.forgotten > since,
             calls=tuple(reversed(calls)),
-            state=self._state_version > since,
-            run=self._run_version > since,
+            state=held.state_version > since,
+            run=held.run_version > since,
         )
 
     def copy(self) -> Self:
         """An independent reducer at the same event, of the same class. O(messages held); shares what is frozen."""
-        self._stamp()
+        return self._with(copy_state(self._held))
+
+    def _with(self, held: ReducerState) -> Self:
+        """A reducer of the same class, with whatever a subclass keeps, that holds something else."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._log = self._log.copy(self._log.listener)
-        twin._decoder = self._decoder.copy(twin._log)
-        twin._gate = self._gate.copy(Noted(twin))
-        twin._conversation, new_of = self._conversation.copy()
-        twin._state = self._state.copy()
-        twin._sse, twin._lines = self._sse.copy(), self._lines.copy()
-        twin._answered = set(self._answered)
-        twin._marks = dict(self._marks)
-        twin._warmable = ({}, {}, {})
-        twin._bind_items(self, new_of)
-        twin._rewarm()
-        if self._skew:
-            twin._finish_event(self, new_of)
+        twin._held = held
         return twin
 
     def __copy__(self) -> Self:
@@ -218,7 +290,7 @@ class Reducer(Intake):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).restore, (self.checkpoint(self._extra),)
+        return type(self).restore, (self.checkpoint(self.extra),)
 
     # --- checkpoints ----------------------------------------------------------------------------------------------
 
@@ -231,7 +303,7 @@ class Reducer(Intake):
 
         Raises `AGUIError` for another `since`, from within `on_event`, and for what is no JSON (built by hand).
         """
-        return checkpoint.make(self, extra, since)
+        return checkpoint.make(self._held, extra, since)
 
     @classmethod
     def restore(
@@ -257,79 +329,15 @@ class Reducer(Intake):
             middleware=middleware,
             on_warning=on_warning,
         )
-        checkpoint.fill(reducer, whole)
+        checkpoint.fill(reducer._held, whole)
         last = (data, *increments)[-1]
-        reducer._marks[reducer.version] = checkpoint.mark(reducer, last)
+        reducer._held.checkpoint_marks[reducer.version] = checkpoint.mark(reducer._held, last)
         return reducer
 
     @property
     def extra(self) -> bytes:
         """What the checkpoint that this was restored from had as `extra`; empty for any other reducer."""
-        return self._extra
-
-    def _bind_items(self, other: Reducer, new_of: Mapping[Builder, Builder]) -> None:
-        """Give our open items the entries that correspond to those of the reducer we are a copy of."""
-        ours, theirs = self._gate.sequence, other._gate.sequence
-        for table, model in (
-            (ours.texts, theirs.texts),
-            (ours.reasonings, theirs.reasonings),
-            (ours.calls, theirs.calls),
-        ):
-            for id, item in table.items():
-                entry = model[id].entry
-                item.entry = None if entry is None else new_of.get(entry)
-        for warm, model_warm in zip(self._warmable, other._warmable, strict=True):
-            warm.update({id: new_of[entry] for id, entry in model_warm.items()})
-
-    def _finish_event(self, other: Reducer, new_of: Mapping[Builder, Builder]) -> None:
-        """Apply what is left of the event in whose middle the reducer was copied, by its own observer."""
-
-        def ours(entry: Any) -> Any:
-            return new_of.get(entry) or (entry.copy() if isinstance(entry, MessageBuilder) else None)
-
-        match other._prepared:
-            case MessageBuilder() as entry:
-                self._prepared = ours(entry)
-            case list() as entries:
-                self._prepared = [ours(entry) for entry in entries]
-            case (entries, warnings):
-                self._prepared = [ours(entry) for entry in entries], warnings
-        sequence = self._gate.sequence
-        for event, item in other._steps_left:
-            if item is not None:
-                tables = (sequence.texts, sequence.calls, sequence.reasonings)
-                open_one = next((table[item.id] for table in tables if _same(table.get(item.id), item)), None)
-                item = open_one or replace(item, entry=ours(item.entry))
-            self._changes += 1
-            _, apply = HANDLERS[type(event)]
-            if apply is not None:
-                apply(self, event, item)
-        self._skew, self._steps_left = 0, []
-        self._rewarm()
-
-    # --- for handlers and views -------------------------------------------------------------------------------------
-
-    def _settled_call(self, id: str) -> CallBuilder | None:
-        call = self._conversation.calls.get(id)
-        if call is not None and call.pieces:
-            self._conversation.fold_call(call)
-        return call
-
-    def _call_ids(self) -> Mapping[str, CallBuilder]:
-        return self._conversation.calls
-
-    def _result_of(self, id: str) -> ToolMessage | None:
-        entry = self._conversation.results.get(id)
-        if entry is None:
-            return None
-        self._conversation.messages()
-        message = entry.message
-        return message if isinstance(message, ToolMessage) else None
-
-
-def _same(one: OpenItem | None, other: OpenItem) -> bool:
-    """Whether two open items are the same one, in two reducers."""
-    return one is not None and type(one.start) is type(other.start)
+        return self._held.extra
 
 
 def reduce(events: Iterable[object], **options: Any) -> Reducer:

@@ -25,28 +25,28 @@ __all__ = ["TABLES", "refuse_by_phase"]
 Rule: TypeAlias = Callable[["StreamState", Any], OpenItem | None]
 
 
-def refuse_by_phase(sequence: StreamState, event: e.Event) -> ProtocolError:
+def refuse_by_phase(stream: StreamState, event: e.Event) -> ProtocolError:
     """The refusal of an event that a phase's table does not have."""
-    match sequence.phase:
+    match stream.phase:
         case "idle":
             return refuse("RUN-1", event, "the first event must be RUN_STARTED or RUN_ERROR")
         case "running":
             return refuse(
-                "RUN-2", event, f"run {quoted(sequence.run_id)} is still active; finish it before the next run starts"
+                "RUN-2", event, f"run {quoted(stream.run_id)} is still active; finish it before the next run starts"
             )
         case "finished" | "finished+":
             return refuse(
                 "RUN-2",
                 event,
                 "the run has finished; only RUN_STARTED or one late RUN_ERROR may follow",
-                *_run(sequence),
+                *_run(stream),
             )
         case _:
-            return refuse("RUN-7", event, "the run has failed; only RUN_STARTED may follow", *_run(sequence))
+            return refuse("RUN-7", event, "the run has failed; only RUN_STARTED may follow", *_run(stream))
 
 
-def _run(sequence: StreamState) -> tuple[str, ...]:
-    return () if sequence.run_id is None else (sequence.run_id,)
+def _run(stream: StreamState) -> tuple[str, ...]:
+    return () if stream.run_id is None else (stream.run_id,)
 
 
 def _owner_of(tag: str | UnsetType) -> Owner:
@@ -56,250 +56,246 @@ def _owner_of(tag: str | UnsetType) -> Owner:
 # --- runs ---------------------------------------------------------------------------------------------------------
 
 
-def _run_started(sequence: StreamState, event: e.RunStartedEvent) -> None:
-    if sequence.thread_id is not None and event.thread_id != sequence.thread_id:
-        sequence.warn(
+def _run_started(stream: StreamState, event: e.RunStartedEvent) -> None:
+    if stream.thread_id is not None and event.thread_id != stream.thread_id:
+        stream.warn(
             "RUN-10",
             event,
-            f"threadId {quoted(event.thread_id)} differs from the earlier run's {quoted(sequence.thread_id)}",
+            f"threadId {quoted(event.thread_id)} differs from the earlier run's {quoted(stream.thread_id)}",
         )
-    if event.run_id in sequence.run_ids:
-        sequence.warn("RUN-10", event, f"runId {quoted(event.run_id)} was used by an earlier run of this stream")
-    elif len(sequence.run_ids) < sequence.limits.open_items:
-        sequence.run_ids[event.run_id] = None
+    if event.run_id in stream.run_ids:
+        stream.warn("RUN-10", event, f"runId {quoted(event.run_id)} was used by an earlier run of this stream")
+    elif len(stream.run_ids) < stream.limits.open_items:
+        stream.run_ids[event.run_id] = None
     if event.protocol_version is not UNSET:
-        _note_version(sequence, event, event.protocol_version)
-    sequence.begin_run(event)
+        _note_version(stream, event, event.protocol_version)
+    stream.begin_run(event)
     if event.input is not UNSET:
-        sequence.own_messages(event, event.input.messages, authoritative=False)
+        stream.own_messages(event, event.input.messages, authoritative=False)
 
 
-def _note_version(sequence: StreamState, event: e.Event, declared: str) -> None:
+def _note_version(stream: StreamState, event: e.Event, declared: str) -> None:
     """VER-2, VER-3: compare number by number; newer or unreadable is a warning."""
     major, dot, minor = declared.partition(".")
     readable = bool(dot) and all(part.isascii() and part.isdigit() and len(part) < 10 for part in (major, minor))
     if not readable:
-        sequence.warn(
+        stream.warn(
             "VER-3", event, f"protocolVersion {quoted(declared)} cannot be interpreted; read as {PROTOCOL_VERSION}"
         )
     elif (int(major), int(minor)) > tuple(int(part) for part in PROTOCOL_VERSION.split(".")):
-        sequence.warn(
+        stream.warn(
             "VER-3", event, f"protocolVersion {declared} is newer than {PROTOCOL_VERSION}, which is spoken here"
         )
 
 
-def _run_finished(sequence: StreamState, event: e.RunFinishedEvent) -> None:
-    if sequence.anything_open:
-        noun, ids = _what_is_open(sequence)
+def _run_finished(stream: StreamState, event: e.RunFinishedEvent) -> None:
+    if stream.anything_open:
+        noun, ids = _what_is_open(stream)
         raise refuse(
             "RUN-4", event, f"{noun} still open: {listed(ids)}; close everything before the run finishes", *ids[:100]
         )
-    if event.run_id != sequence.run_id:
-        sequence.warn(
-            "OPEN-1", event, f"runId {quoted(event.run_id)} differs from RUN_STARTED's {quoted(sequence.run_id)}"
-        )
-    if event.thread_id != sequence.thread_id:
-        sequence.warn(
+    if event.run_id != stream.run_id:
+        stream.warn("OPEN-1", event, f"runId {quoted(event.run_id)} differs from RUN_STARTED's {quoted(stream.run_id)}")
+    if event.thread_id != stream.thread_id:
+        stream.warn(
             "OPEN-1",
             event,
-            f"threadId {quoted(event.thread_id)} differs from RUN_STARTED's {quoted(sequence.thread_id)}",
+            f"threadId {quoted(event.thread_id)} differs from RUN_STARTED's {quoted(stream.thread_id)}",
         )
     outcome = event.outcome
     raised: set[str] = set()
     if isinstance(outcome, InterruptOutcome):
         for interrupt in outcome.interrupts:
             if interrupt.id in raised:
-                sequence.warn("INT-2", event, f"two interrupts carry the id {quoted(interrupt.id)}")
+                stream.warn("INT-2", event, f"two interrupts carry the id {quoted(interrupt.id)}")
             raised.add(interrupt.id)
     elif isinstance(outcome, SuccessOutcome) and outcome.pending_tool_call_ids:
-        if list(outcome.pending_tool_call_ids) != list(sequence.pending):
-            sequence.warn("FT-3", event, "pendingToolCallIds differs from the calls without a result in this run")
+        if list(outcome.pending_tool_call_ids) != list(stream.pending):
+            stream.warn("FT-3", event, "pendingToolCallIds differs from the calls without a result in this run")
     elif outcome is not UNSET and outcome.type == "cancelled" and event.result is not UNSET:
-        sequence.warn("RUN-14", event, "a cancelled run carries a result")
-    _note_usage(sequence, event, event.usage)
-    unknown = [id for id in sequence.suspended_on if id not in raised]
+        stream.warn("RUN-14", event, "a cancelled run carries a result")
+    _note_usage(stream, event, event.usage)
+    unknown = [id for id in stream.suspended_on if id not in raised]
     if unknown:
         told = f"a suspended subagent waits for interrupts that the run does not raise: {listed(unknown)}"
-        sequence.warn("SUB-7", event, told)
-    sequence.set_phase("finished")
+        stream.warn("SUB-7", event, told)
+    stream.set_phase("finished")
 
 
-def _what_is_open(sequence: StreamState) -> tuple[str, list[str]]:
+def _what_is_open(stream: StreamState) -> tuple[str, list[str]]:
     for noun, ids in (
-        ("text messages are", list(sequence.texts)),
-        ("tool calls are", list(sequence.calls)),
-        ("reasoning messages are", list(sequence.reasonings)),
-        ("reasoning spans are", list(sequence.spans)),
-        ("steps are", [name for _, name in sequence.steps]),
+        ("text messages are", list(stream.texts)),
+        ("tool calls are", list(stream.calls)),
+        ("reasoning messages are", list(stream.reasonings)),
+        ("reasoning spans are", list(stream.spans)),
+        ("steps are", [name for _, name in stream.steps]),
     ):
         if ids:
             return noun, ids
-    return "subagents are", list(sequence.subagents)
+    return "subagents are", list(stream.subagents)
 
 
-def _note_usage(sequence: StreamState, event: e.Event, usage: tuple[TokenUsage, ...] | UnsetType) -> None:
+def _note_usage(stream: StreamState, event: e.Event, usage: tuple[TokenUsage, ...] | UnsetType) -> None:
     for entry in usage or ():
         counts = (entry.input_tokens, entry.output_tokens, entry.total_tokens)
         if UNSET not in counts and counts[0] + counts[1] != counts[2]:  # type: ignore[operator]
-            sequence.warn("USE-1", event, f"totalTokens {counts[2]} is not inputTokens + outputTokens")
+            stream.warn("USE-1", event, f"totalTokens {counts[2]} is not inputTokens + outputTokens")
 
 
-def _run_error(sequence: StreamState, event: e.RunErrorEvent) -> None:
-    _note_usage(sequence, event, event.usage)
-    sequence.set_phase("failed")
+def _run_error(stream: StreamState, event: e.RunErrorEvent) -> None:
+    _note_usage(stream, event, event.usage)
+    stream.set_phase("failed")
 
 
 # --- triads -------------------------------------------------------------------------------------------------------
 
 
-def _own(sequence: StreamState, event: e.Event, owners: dict[str, Owner], id: str, owner: Owner) -> Owner:
+def _own(stream: StreamState, event: e.Event, owners: dict[str, Owner], id: str, owner: Owner) -> Owner:
     """Note the owner of an id unless it has one; returns the owner that stands. Bounds the ids known in one run, which
     may be more than what is held: a snapshot can drop what is open.
     """
     if id in owners:
         return owners[id]
-    limit = 2 * (sequence.limits.tool_calls if owners is sequence.call_owners else sequence.limits.messages)
+    limit = 2 * (stream.limits.tool_calls if owners is stream.call_owners else stream.limits.messages)
     if len(owners) >= limit:
-        name = "tool_calls" if owners is sequence.call_owners else "messages"
+        name = "tool_calls" if owners is stream.call_owners else "messages"
         raise LimitExceeded(f"more than {limit} ids of {name} in one run", limit=name, type=event.type)
     owners[id] = owner
     return owner
 
 
 def _open_item(
-    sequence: StreamState, event: Any, table: dict[str, OpenItem], owners: dict[str, Owner], noun: str, id: str
+    stream: StreamState, event: Any, table: dict[str, OpenItem], owners: dict[str, Owner], noun: str, id: str
 ) -> OpenItem:
     if id in table:
         raise refuse("STR-1", event, f"{noun} {quoted(id)} is already open; end it before it is started again", id)
     if id in owners:
-        sequence.agree(event, event.subagent_run_id, owners[id], noun, id, "SUB-10")
-    sequence.room_for_one(event)
-    owner = _own(sequence, event, owners, id, _owner_of(event.subagent_run_id))
+        stream.agree(event, event.subagent_run_id, owners[id], noun, id, "SUB-10")
+    stream.room_for_one(event)
+    owner = _own(stream, event, owners, id, _owner_of(event.subagent_run_id))
     item = table[id] = OpenItem(id, owner, event)
     return item
 
 
-def _continue_item(sequence: StreamState, event: Any, table: dict[str, OpenItem], noun: str, id: str) -> OpenItem:
+def _continue_item(stream: StreamState, event: Any, table: dict[str, OpenItem], noun: str, id: str) -> OpenItem:
     item = table.get(id)
     if item is None:
         raise refuse("STR-2", event, f"{noun} {quoted(id)} is not open; start it first", id)
     if event.subagent_run_id is not UNSET:
-        sequence.agree(event, event.subagent_run_id, item.owner, noun, id)
+        stream.agree(event, event.subagent_run_id, item.owner, noun, id)
     return item
 
 
-def _end_item(sequence: StreamState, event: Any, table: dict[str, OpenItem], noun: str, id: str) -> OpenItem:
-    item = _continue_item(sequence, event, table, noun, id)
+def _end_item(stream: StreamState, event: Any, table: dict[str, OpenItem], noun: str, id: str) -> OpenItem:
+    item = _continue_item(stream, event, table, noun, id)
     del table[id]
     return item
 
 
-def _text_start(sequence: StreamState, event: e.TextMessageStartEvent) -> OpenItem:
-    return _open_item(sequence, event, sequence.texts, sequence.message_owners, "text message", event.message_id)
+def _text_start(stream: StreamState, event: e.TextMessageStartEvent) -> OpenItem:
+    return _open_item(stream, event, stream.texts, stream.message_owners, "text message", event.message_id)
 
 
-def _text_content(sequence: StreamState, event: e.TextMessageContentEvent) -> OpenItem:
-    return _continue_item(sequence, event, sequence.texts, "text message", event.message_id)
+def _text_content(stream: StreamState, event: e.TextMessageContentEvent) -> OpenItem:
+    return _continue_item(stream, event, stream.texts, "text message", event.message_id)
 
 
-def _text_end(sequence: StreamState, event: e.TextMessageEndEvent) -> OpenItem:
-    return _end_item(sequence, event, sequence.texts, "text message", event.message_id)
+def _text_end(stream: StreamState, event: e.TextMessageEndEvent) -> OpenItem:
+    return _end_item(stream, event, stream.texts, "text message", event.message_id)
 
 
-def _call_start(sequence: StreamState, event: e.ToolCallStartEvent) -> OpenItem:
+def _call_start(stream: StreamState, event: e.ToolCallStartEvent) -> OpenItem:
     # EVT-6: an empty parentMessageId counts as absent.
     id, parent, tag = event.tool_call_id, event.parent_message_id or UNSET, event.subagent_run_id
-    if id in sequence.calls:
+    if id in stream.calls:
         raise refuse("STR-1", event, f"tool call {quoted(id)} is already open; end it before it is started again", id)
     owner = None if tag is UNSET else tag
-    if parent is not UNSET and parent in sequence.message_owners:
-        sequence.agree(event, tag, sequence.message_owners[parent], "its parent message", parent, "SUB-12")
-        owner = sequence.message_owners[parent]
-    if id in sequence.call_owners:
+    if parent is not UNSET and parent in stream.message_owners:
+        stream.agree(event, tag, stream.message_owners[parent], "its parent message", parent, "SUB-12")
+        owner = stream.message_owners[parent]
+    if id in stream.call_owners:
         # SUB-10; an untagged start speaks for the owner of the parent that it names, which must be the call's.
         named = tag if tag is not UNSET or owner is None else owner
-        sequence.agree(event, named, sequence.call_owners[id], "tool call", id, "SUB-10")
-        owner = sequence.call_owners[id]
-    sequence.room_for_one(event)
-    _own(sequence, event, sequence.call_owners, id, owner)
-    sequence.started_calls[id] = event.tool_call_name
-    item = sequence.calls[id] = OpenItem(id, owner, event)
+        stream.agree(event, named, stream.call_owners[id], "tool call", id, "SUB-10")
+        owner = stream.call_owners[id]
+    stream.room_for_one(event)
+    _own(stream, event, stream.call_owners, id, owner)
+    stream.started_calls[id] = event.tool_call_name
+    item = stream.calls[id] = OpenItem(id, owner, event)
     return item
 
 
-def _call_args(sequence: StreamState, event: e.ToolCallArgsEvent) -> OpenItem:
-    return _continue_item(sequence, event, sequence.calls, "tool call", event.tool_call_id)
+def _call_args(stream: StreamState, event: e.ToolCallArgsEvent) -> OpenItem:
+    return _continue_item(stream, event, stream.calls, "tool call", event.tool_call_id)
 
 
-def _call_end(sequence: StreamState, event: e.ToolCallEndEvent) -> OpenItem:
-    return _end_item(sequence, event, sequence.calls, "tool call", event.tool_call_id)
+def _call_end(stream: StreamState, event: e.ToolCallEndEvent) -> OpenItem:
+    return _end_item(stream, event, stream.calls, "tool call", event.tool_call_id)
 
 
-def _call_result(sequence: StreamState, event: e.ToolCallResultEvent) -> None:
+def _call_result(stream: StreamState, event: e.ToolCallResultEvent) -> None:
     owner = _owner_of(event.subagent_run_id)
-    _own(sequence, event, sequence.message_owners, event.message_id, owner)
-    sequence.message_owners[event.message_id] = owner
-    sequence.answered.add(event.tool_call_id)
+    _own(stream, event, stream.message_owners, event.message_id, owner)
+    stream.message_owners[event.message_id] = owner
+    stream.answered.add(event.tool_call_id)
 
 
-def _reasoning_start(sequence: StreamState, event: e.ReasoningMessageStartEvent) -> OpenItem:
-    if event.message_id in sequence.spans:
-        owner = sequence.reasoning_owners[event.message_id]
-        sequence.agree(event, event.subagent_run_id, owner, "reasoning span", event.message_id, "REAS-1")
-    return _open_item(
-        sequence, event, sequence.reasonings, sequence.reasoning_owners, "reasoning message", event.message_id
-    )
+def _reasoning_start(stream: StreamState, event: e.ReasoningMessageStartEvent) -> OpenItem:
+    if event.message_id in stream.spans:
+        owner = stream.reasoning_owners[event.message_id]
+        stream.agree(event, event.subagent_run_id, owner, "reasoning span", event.message_id, "REAS-1")
+    return _open_item(stream, event, stream.reasonings, stream.reasoning_owners, "reasoning message", event.message_id)
 
 
-def _reasoning_content(sequence: StreamState, event: e.ReasoningMessageContentEvent) -> OpenItem:
-    return _continue_item(sequence, event, sequence.reasonings, "reasoning message", event.message_id)
+def _reasoning_content(stream: StreamState, event: e.ReasoningMessageContentEvent) -> OpenItem:
+    return _continue_item(stream, event, stream.reasonings, "reasoning message", event.message_id)
 
 
-def _reasoning_end(sequence: StreamState, event: e.ReasoningMessageEndEvent) -> OpenItem:
-    return _end_item(sequence, event, sequence.reasonings, "reasoning message", event.message_id)
+def _reasoning_end(stream: StreamState, event: e.ReasoningMessageEndEvent) -> OpenItem:
+    return _end_item(stream, event, stream.reasonings, "reasoning message", event.message_id)
 
 
 # --- spans, steps, subagents --------------------------------------------------------------------------------------
 
 
-def _span_start(sequence: StreamState, event: e.ReasoningStartEvent) -> None:
+def _span_start(stream: StreamState, event: e.ReasoningStartEvent) -> None:
     id = event.message_id
-    if id in sequence.spans:
+    if id in stream.spans:
         raise refuse(
             "REAS-3", event, f"reasoning span {quoted(id)} is already open; end it before it is started again", id
         )
-    if id in sequence.reasoning_owners:
-        sequence.agree(event, event.subagent_run_id, sequence.reasoning_owners[id], "reasoning span", id, "REAS-1")
-    sequence.room_for_one(event)
-    _own(sequence, event, sequence.reasoning_owners, id, _owner_of(event.subagent_run_id))
-    sequence.spans[id] = None
+    if id in stream.reasoning_owners:
+        stream.agree(event, event.subagent_run_id, stream.reasoning_owners[id], "reasoning span", id, "REAS-1")
+    stream.room_for_one(event)
+    _own(stream, event, stream.reasoning_owners, id, _owner_of(event.subagent_run_id))
+    stream.spans[id] = None
 
 
-def _span_end(sequence: StreamState, event: e.ReasoningEndEvent) -> None:
+def _span_end(stream: StreamState, event: e.ReasoningEndEvent) -> None:
     id = event.message_id
-    if id not in sequence.spans:
+    if id not in stream.spans:
         raise refuse("REAS-3", event, f"reasoning span {quoted(id)} is not open; start it first", id)
-    sequence.agree(event, event.subagent_run_id, sequence.reasoning_owners[id], "reasoning span", id, "OPEN-18")
-    del sequence.spans[id]
+    stream.agree(event, event.subagent_run_id, stream.reasoning_owners[id], "reasoning span", id, "OPEN-18")
+    del stream.spans[id]
 
 
-def _step_started(sequence: StreamState, event: e.StepStartedEvent) -> None:
+def _step_started(stream: StreamState, event: e.StepStartedEvent) -> None:
     key = (_owner_of(event.subagent_run_id), event.step_name)
-    if key in sequence.steps:
+    if key in stream.steps:
         raise refuse(
             "STEP-2",
             event,
             f"step {quoted(key[1])} of {name_owner(key[0])} is already open; finish it before it is started again",
             key[1],
         )
-    sequence.room_for_one(event)
-    sequence.steps[key] = None
+    stream.room_for_one(event)
+    stream.steps[key] = None
 
 
-def _step_finished(sequence: StreamState, event: e.StepFinishedEvent) -> None:
+def _step_finished(stream: StreamState, event: e.StepFinishedEvent) -> None:
     key = (_owner_of(event.subagent_run_id), event.step_name)
-    if key not in sequence.steps:
-        others = [owner for owner, name in sequence.steps if name == key[1]]
+    if key not in stream.steps:
+        others = [owner for owner, name in stream.steps if name == key[1]]
         hint = f"; {name_owner(others[0])} has one open, and a step is finished by whoever started it" if others else ""
         raise refuse(
             "STEP-3",
@@ -307,23 +303,23 @@ def _step_finished(sequence: StreamState, event: e.StepFinishedEvent) -> None:
             f"step {quoted(key[1])} of {name_owner(key[0])} was not started; start it first{hint}",
             key[1],
         )
-    del sequence.steps[key]
+    del stream.steps[key]
 
 
-def _subagent_started(sequence: StreamState, event: e.SubagentStartedEvent) -> None:
+def _subagent_started(stream: StreamState, event: e.SubagentStartedEvent) -> None:
     id, parent = event.subagent_run_id, event.parent_subagent_run_id
-    if id in sequence.subagents:
+    if id in stream.subagents:
         raise refuse(
             "SUB-4",
             event,
             f"subagent {quoted(id)} is already active; an invocation is announced once, and a new one needs a new id",
             id,
         )
-    if id in sequence.ended_subagents:
+    if id in stream.ended_subagents:
         raise refuse(
             "SUB-4", event, f"subagent {quoted(id)} has ended in this run; a new invocation needs a new id", id
         )
-    if parent is not UNSET and parent not in sequence.subagents and parent not in sequence.ended_subagents:
+    if parent is not UNSET and parent not in stream.subagents and parent not in stream.ended_subagents:
         raise refuse(
             "SUB-13",
             event,
@@ -331,67 +327,63 @@ def _subagent_started(sequence: StreamState, event: e.SubagentStartedEvent) -> N
             id,
             parent,
         )
-    if len(sequence.subagents) + len(sequence.ended_subagents) >= sequence.limits.subagents:
+    if len(stream.subagents) + len(stream.ended_subagents) >= stream.limits.subagents:
         raise LimitExceeded(
-            f"more than {sequence.limits.subagents} subagents in one run", limit="subagents", type=event.type
+            f"more than {stream.limits.subagents} subagents in one run", limit="subagents", type=event.type
         )
-    if id in sequence.tags:
-        sequence.warn("SUB-3", event, f"subagent {quoted(id)} is announced after events that carry its tag")
-    sequence.subagents[id] = None
+    if id in stream.tags:
+        stream.warn("SUB-3", event, f"subagent {quoted(id)} is announced after events that carry its tag")
+    stream.subagents[id] = None
 
 
-def _subagent_ended(sequence: StreamState, event: e.SubagentFinishedEvent | e.SubagentErrorEvent) -> None:
+def _subagent_ended(stream: StreamState, event: e.SubagentFinishedEvent | e.SubagentErrorEvent) -> None:
     id = event.subagent_run_id
-    if id not in sequence.subagents:
+    if id not in stream.subagents:
         raise refuse(
             "SUB-4", event, f"subagent {quoted(id)} is not active; announce it with SUBAGENT_STARTED first", id
         )
-    del sequence.subagents[id]
-    sequence.ended_subagents[id] = None
+    del stream.subagents[id]
+    stream.ended_subagents[id] = None
     if isinstance(event, e.SubagentFinishedEvent) and isinstance(event.outcome, SuspendedOutcome):
-        sequence.suspended_on.update(dict.fromkeys(event.outcome.interrupt_ids or ()))
+        stream.suspended_on.update(dict.fromkeys(event.outcome.interrupt_ids or ()))
 
 
 # --- standalone ---------------------------------------------------------------------------------------------------
 
 
-def _encrypted_value(sequence: StreamState, event: e.ReasoningEncryptedValueEvent) -> None:
+def _encrypted_value(stream: StreamState, event: e.ReasoningEncryptedValueEvent) -> None:
     id = event.entity_id
-    tables = (
-        (sequence.call_owners,)
-        if event.subtype == "tool-call"
-        else (sequence.message_owners, sequence.reasoning_owners)
-    )
+    tables = (stream.call_owners,) if event.subtype == "tool-call" else (stream.message_owners, stream.reasoning_owners)
     for owners in tables:
         if id in owners:
-            sequence.agree(event, event.subagent_run_id, owners[id], event.subtype, id)
+            stream.agree(event, event.subagent_run_id, owners[id], event.subtype, id)
             return
 
 
-def _messages_snapshot(sequence: StreamState, event: e.MessagesSnapshotEvent) -> None:
-    sequence.own_messages(event, event.messages, authoritative=True)
+def _messages_snapshot(stream: StreamState, event: e.MessagesSnapshotEvent) -> None:
+    stream.own_messages(event, event.messages, authoritative=True)
 
 
-def _activity_snapshot(sequence: StreamState, event: e.ActivitySnapshotEvent) -> None:
+def _activity_snapshot(stream: StreamState, event: e.ActivitySnapshotEvent) -> None:
     id, owner = event.message_id, _owner_of(event.subagent_run_id)
-    known = id in sequence.activity_owners
+    known = id in stream.activity_owners
     if known and event.replace is False:
-        if owner is not None and owner != sequence.activity_owners[id]:
-            sequence.warn(
-                "ACT-3", event, f"activity {quoted(id)} keeps its owner, {name_owner(sequence.activity_owners[id])}"
+        if owner is not None and owner != stream.activity_owners[id]:
+            stream.warn(
+                "ACT-3", event, f"activity {quoted(id)} keeps its owner, {name_owner(stream.activity_owners[id])}"
             )
     else:
-        _own(sequence, event, sequence.activity_owners, id, owner)
-        sequence.activity_owners[id] = owner
+        _own(stream, event, stream.activity_owners, id, owner)
+        stream.activity_owners[id] = owner
 
 
-def _activity_delta(sequence: StreamState, event: e.ActivityDeltaEvent) -> None:
+def _activity_delta(stream: StreamState, event: e.ActivityDeltaEvent) -> None:
     id = event.message_id
-    if id in sequence.activity_owners:
-        sequence.agree(event, event.subagent_run_id, sequence.activity_owners[id], "activity", id, "ACT-9")
+    if id in stream.activity_owners:
+        stream.agree(event, event.subagent_run_id, stream.activity_owners[id], "activity", id, "ACT-9")
 
 
-def _anything(sequence: StreamState, event: e.Event) -> None:
+def _anything(stream: StreamState, event: e.Event) -> None:
     """An active run is all that this event needs."""
 
 

@@ -39,11 +39,11 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 class Verifier:
     """The state of one stream between decoding and application."""
 
-    __slots__ = ("_before", "_commits", "_halves", "_note", "assumed", "expander", "lenient", "sequence")
+    __slots__ = ("_before", "_commits", "_halves", "_note", "assumed", "expander", "lenient", "stream")
 
     def __init__(self, limits: Limits, note: Note, *, lenient: bool, assumed: tuple[str, str] = ("", "")) -> None:
         self.expander = Expander(limits)
-        self.sequence = StreamState(limits, note)
+        self.stream = StreamState(limits, note)
         self.lenient = lenient
         self.assumed = assumed
         self._note = note
@@ -60,13 +60,13 @@ class Verifier:
         """
         if self._commits or self._halves:
             self._commits, self._halves = [], []
-        self._before = self.sequence.mark(event) if revocable else None
+        self._before = self.stream.mark(event) if revocable else None
         try:
             return self._judge(event)
         except ProtocolError as error:
             if not self.lenient:
                 raise
-            self._before = self.sequence.mark(event, repaired=True)
+            self._before = self.stream.mark(event, repaired=True)
             steps: list[VerifiedEvent] = []
             try:
                 self._repair(event, error, _REPAIRS_IN_A_ROW, steps)
@@ -78,9 +78,9 @@ class Verifier:
     def revoke(self, event: e.Event, steps: list[VerifiedEvent]) -> None:
         """Make the event unsaid that was admitted last, as these steps, and is refused all the same."""
         for step, item in reversed(steps):
-            self.sequence.unverify(step, item)
+            self.stream.unverify(step, item)
         if self._before is not None:
-            self.sequence.restore(self._before, event)
+            self.stream.restore(self._before, event)
         for expansion in reversed(self._commits):
             self.expander.revert(expansion)
         for item, half, broken in reversed(self._halves):
@@ -89,7 +89,7 @@ class Verifier:
     def copy(self, note: Note) -> Verifier:
         """An independent gate in the same state."""
         twin: Verifier = object.__new__(Verifier)
-        twin.expander, twin.sequence = self.expander.copy(), self.sequence.copy(note)
+        twin.expander, twin.stream = self.expander.copy(), self.stream.copy(note)
         twin.lenient, twin.assumed, twin._note = self.lenient, self.assumed, note
         twin._before, twin._commits, twin._halves = None, [], []
         return twin
@@ -97,19 +97,19 @@ class Verifier:
     def _judge(self, event: e.Event) -> list[VerifiedEvent]:
         kind = type(event)
         if not self.expander.lanes and kind not in CHUNKS:
-            item = self.sequence.verify(event)
+            item = self.stream.verify(event)
             whole = item is None or (not item.half and kind not in CONTENT)
             return [(event, item)] if whole else self._finish(event, item)
-        sequence = self.sequence
+        stream = self.stream
         expansion = self.expander.plan(event)
         steps: list[VerifiedEvent] = []
-        ended = [(end, sequence.verify(end)) for end in expansion.ends]
+        ended = [(end, stream.verify(end)) for end in expansion.ends]
         try:
-            judged = [(expanded, sequence.verify(expanded)) for expanded in expansion.events]
+            judged = [(expanded, stream.verify(expanded)) for expanded in expansion.events]
         except (ProtocolError, LimitExceeded) as error:
             error.type = event.type  # what is on the wire, and not what it expands to
             for end, item in ended:
-                sequence.unverify(end, item)
+                stream.unverify(end, item)
             raise
         self.expander.commit(expansion)
         if expansion.closes or expansion.opens is not None:
@@ -119,7 +119,7 @@ class Verifier:
         return steps
 
     def _repair(self, event: e.Event, error: ProtocolError, repairs_left: int, steps: list[VerifiedEvent]) -> None:
-        repair = find_repair(self.sequence, self.expander, event, error, self.assumed) if repairs_left else None
+        repair = find_repair(self.stream, self.expander, event, error, self.assumed) if repairs_left else None
         if repair is None:
             self._note(error.rule, event.type, f"skipped: {error.message}", refused=True)
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,13 +12,11 @@ from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.events import RunErrorEvent
 from agui_core.protocol.messages import ToolMessage
 from agui_core.protocol.run import Interrupt, TokenUsage
+from agui_core.reducer.builders import CallBuilder
 from agui_core.reducer.call_arguments import CallArguments
+from agui_core.reducer.message_store import MessageStore
 from agui_core.reducer.partial_json.parser import JsonFault
 from agui_core.reducer.typed_arguments import ArgumentsError, partial, whole
-
-if TYPE_CHECKING:
-    from agui_core.reducer.builders import CallBuilder
-    from agui_core.reducer.reducer import Reducer
 
 __all__ = ["Changes", "Run", "ToolCallView", "ToolCalls"]
 
@@ -87,10 +85,10 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 class ToolCallView:
     """One tool call, as it is at each read. Reading costs what arrived since the last read."""
 
-    __slots__ = ("_entry", "_reducer", "id")
+    __slots__ = ("_entry", "_store", "id")
 
-    def __init__(self, reducer: Reducer, entry: CallBuilder) -> None:
-        self._reducer = reducer
+    def __init__(self, store: MessageStore, entry: CallBuilder) -> None:
+        self._store = store
         self._entry = entry
         self.id = entry.id
 
@@ -174,17 +172,17 @@ class ToolCallView:
     @property
     def result(self) -> ToolMessage | None:
         """The first tool message that answers this call."""
-        return self._reducer._result_of(self.id)
+        return self._store.result_of(self.id)
 
     def _now(self) -> CallBuilder:
-        self._entry = self._reducer._settled_call(self.id) or self._entry
+        self._entry = self._store.settled_call(self.id) or self._entry
         return self._entry
 
     def _read(self) -> CallArguments:
         entry = self._now()
         if entry.reading is None:
             entry.reading = CallArguments()
-        nesting = self._reducer.limits.nesting
+        nesting = self._store.limits.nesting
         entry.reading.read(entry.text or "", complete=entry.complete, broken=entry.broken, nesting=nesting)
         return entry.reading
 
@@ -192,25 +190,25 @@ class ToolCallView:
 class ToolCalls(Mapping[str, ToolCallView]):
     """All tool calls of the conversation by id, in the order in which they were made. A live view."""
 
-    __slots__ = ("_reducer",)
+    __slots__ = ("_store",)
 
-    def __init__(self, reducer: Reducer) -> None:
-        self._reducer = reducer
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
 
     def __getitem__(self, id: str) -> ToolCallView:
-        entry = self._reducer._settled_call(id)
+        entry = self._store.settled_call(id)
         if entry is None:
             raise KeyError(id)
-        return ToolCallView(self._reducer, entry)
+        return ToolCallView(self._store, entry)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._reducer._call_ids())
+        return iter(self._store.calls)
 
     def __len__(self) -> int:
-        return len(self._reducer._call_ids())
+        return len(self._store.calls)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._reducer._call_ids()
+        return id in self._store.calls
 
     def __repr__(self) -> str:
         return f"<ToolCalls {listed(self)}>"

@@ -66,7 +66,7 @@ class Applier:
         if not isinstance(item, WIRE):
             return self._one(item)
         data = self._read(item)
-        return self._reducer.steps(data, lines=bool(self._lines))
+        return self._reducer.apply_each(data, lines=bool(self._lines))
 
     def end(self) -> bool:
         """The source has ended. Tells whether that changed anything: an event was applied, or the run is truncated."""

@@ -20,6 +20,7 @@ CASES: list[dict[str, Any]] = json.loads(CORPUS.read_text()) if CORPUS.is_file()
 
 
 def struct_of(name: str) -> Any:
+    name = {"Tool": "ToolDeclaration"}.get(name, name)  # `Tool` is what an application declares
     return next(getattr(module, name) for module in (events, messages, run, content) if hasattr(module, name))
 
 

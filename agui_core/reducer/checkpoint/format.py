@@ -145,17 +145,17 @@ class SequencePart(Struct, frozen=True, array_like=True):
 
 
 class Counters(Struct, frozen=True, array_like=True):
-    """Where in the stream it is, and what is left of the limits; by the reducer's own names."""
+    """Where in the stream it is, and what is left of the limits; by the names in `ReducerState`."""
 
-    others: int
-    changes: int
+    other_events: int
+    other_changes: int
     state_version: Natural
     run_version: Natural
-    begun: Natural
-    room: int
-    other: int
-    since: int
-    careful: bool
+    run_began_at: Natural
+    char_budget: int
+    overhead_chars: int
+    overhead_since: int
+    near_limit: bool
     quiet_from: Natural = 0
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.content import TextPart
 from agui_core.protocol.messages import Message, ToolMessage
+from agui_core.reducer.accounting import allow_overhead
 from agui_core.reducer.builders import Builder, CallBuilder, MessageBuilder
 from agui_core.reducer.checkpoint.format import (
     TABLES,
@@ -51,11 +52,9 @@ from agui_core.reducer.checkpoint.format import (
     write,
 )
 from agui_core.reducer.items import OpenItem
+from agui_core.reducer.state import ReducerState
 from agui_core.reducer.views import Run
 from agui_core.wire import encode
-
-if TYPE_CHECKING:
-    from agui_core.reducer.reducer import Reducer
 
 __all__ = ["CheckpointMark", "fill", "make", "mark", "read"]
 
@@ -82,87 +81,87 @@ class CheckpointMark(msgspec.Struct, frozen=True):
 # --- making -------------------------------------------------------------------------------------------------------
 
 
-def make(reducer: Reducer, extra: bytes, since: int | None) -> bytes:
-    """The checkpoint of a reducer, as `Reducer.checkpoint` says."""
+def make(state: ReducerState, extra: bytes, since: int | None) -> bytes:
+    """The checkpoint of a state, as `Reducer.checkpoint` says."""
     if not isinstance(extra, bytes):
         raise TypeError(f"extra is bytes, not {type(extra).__name__}")
-    if reducer._skew:
+    if state.mid_event:
         raise AGUIError("no checkpoint can be made from on_event, in the middle of an event; make it behind `apply`")
-    version = reducer.version
-    reducer._note_speech()
+    version = state.stamp()
+    state.note_speech()
     before = None
     if since is not None:
-        before = reducer._marks.pop(since, None)
+        before = state.checkpoint_marks.pop(since, None)
         if before is None:
             raise AGUIError(
                 f"since={since} is not the version of a checkpoint made (or restored from) here, or of one long ago:"
                 " make a whole one"
             )
-        reducer._marks[since] = before
-    known = reducer._marks.get(version)
-    data = write(_body(reducer, version, extra, since, before), None if known is None else known.lineage)
+        state.checkpoint_marks[since] = before
+    known = state.checkpoint_marks.get(version)
+    data = write(_body(state, version, extra, since, before), None if known is None else known.lineage)
     if known is None:
-        reducer._marks[version] = mark(reducer, data)
-        while len(reducer._marks) > _MARKS:
-            del reducer._marks[next(iter(reducer._marks))]
+        state.checkpoint_marks[version] = mark(state, data)
+        while len(state.checkpoint_marks) > _MARKS:
+            del state.checkpoint_marks[next(iter(state.checkpoint_marks))]
     return data
 
 
-def mark(reducer: Reducer, data: bytes) -> CheckpointMark:
+def mark(state: ReducerState, data: bytes) -> CheckpointMark:
     """What to remember of a checkpoint that a reducer made or was restored from."""
-    sequence = reducer._gate.sequence
-    lengths = {name: len(getattr(sequence, name)) for name in TABLES}
-    return CheckpointMark(lineage(data), _warned(reducer), {**lengths, "calls": len(reducer._conversation.calls)})
+    stream = state.verifier.stream
+    lengths = {name: len(getattr(stream, name)) for name in TABLES}
+    return CheckpointMark(lineage(data), _warned(state), {**lengths, "calls": len(state.store.calls)})
 
 
-def _warned(reducer: Reducer) -> int:
-    return sum(warning.count for warning in reducer._log) + reducer._log.dropped
+def _warned(state: ReducerState) -> int:
+    return sum(warning.count for warning in state.log) + state.log.dropped
 
 
-def _body(reducer: Reducer, version: int, extra: bytes, since: int | None, mark: CheckpointMark | None) -> Body:
-    gate, log = reducer._gate, reducer._log
+def _body(state: ReducerState, version: int, extra: bytes, since: int | None, mark: CheckpointMark | None) -> Body:
+    gate, log = state.verifier, state.log
     after = -1 if since is None else since
-    changed = [*reducer._conversation.changed_since(after)]
+    changed = [*state.store.changed_since(after)]
     changed.reverse()
     # What was refused may have left traces in the tables that nothing else tells of.
-    renewed = max(reducer._begun, reducer._conversation.restated) > after or reducer._error is not None
+    renewed = max(state.run_began_at, state.store.restated) > after or state.error is not None
     return Body(
         version=version,
         since=since,
         base=0 if mark is None else mark.lineage,
-        settings=None if mark else Settings(reducer.policy, reducer._limits, gate.assumed),
-        counters=Counters(*[getattr(reducer, f"_{name}") for name in _COUNTERS]),
-        conversation=_conversation_part(reducer, changed, after, mark),
-        sequence=_sequence_part(reducer, changed, renewed, mark),
-        answered=_answered(reducer._answered, changed, renewed),
-        run=_run_part(reducer) if reducer._run_version > after else None,
-        state=encode(reducer.state) if reducer._state_version > after else None,
-        warnings=None if mark and mark.warned == _warned(reducer) else (list(log), log.dropped),
-        boundary=reducer._decoder.boundary,
-        sse=reducer._sse.pause(),
-        lines=reducer._lines.pause(),
+        settings=None if mark else Settings(state.policy, state.limits, gate.assumed),
+        counters=Counters(*[getattr(state, name) for name in _COUNTERS]),
+        conversation=_conversation_part(state, changed, after, mark),
+        sequence=_sequence_part(state, changed, renewed, mark),
+        answered=_answered(state.answered, changed, renewed),
+        run=_run_part(state) if state.run_version > after else None,
+        state=encode(state.document.value) if state.state_version > after else None,
+        warnings=None if mark and mark.warned == _warned(state) else (list(log), log.dropped),
+        boundary=state.decoder.boundary,
+        sse=state.sse.pause(),
+        lines=state.lines.pause(),
         extra=extra,
     )
 
 
 def _conversation_part(
-    reducer: Reducer, changed: list[Builder], after: int, mark: CheckpointMark | None
+    state: ReducerState, changed: list[Builder], after: int, mark: CheckpointMark | None
 ) -> ConversationPart:
-    conversation = reducer._conversation
+    conversation = state.store
     calls: Iterable[CallBuilder] = conversation.calls.values()
     order = None
     if mark is None or conversation.restated > after:
         everything = list(conversation.entries())
         messages = [entry for entry in everything if mark is None or entry.stamp > after or not entry.serial]
-        _name(reducer, messages)
+        _name(state, messages)
         order = ranges(entry.serial for entry in everything)
         results: Iterable[MessageBuilder] = conversation.results.values()
     else:
         messages = [entry for entry in changed if isinstance(entry, MessageBuilder)]
         messages.sort(key=lambda entry: entry.place)
-        _name(reducer, messages)
+        _name(state, messages)
         calls = _last(conversation.calls, mark.lengths["calls"]).values()
-        results = [entry for entry in messages if _is_result(reducer, entry)]
+        results = [entry for entry in messages if _is_result(state, entry)]
     places = _places_of_calls((*calls, *(entry for entry in changed if isinstance(entry, CallBuilder))))
     return ConversationPart(
         [_message_record(entry) for entry in messages],
@@ -180,11 +179,11 @@ def _conversation_part(
     )
 
 
-def _name(reducer: Reducer, entries: Iterable[MessageBuilder]) -> None:
+def _name(state: ReducerState, entries: Iterable[MessageBuilder]) -> None:
     for entry in entries:
         if not entry.serial:
-            reducer._conversation.serials += 1
-            entry.serial = reducer._conversation.serials
+            state.store.serials += 1
+            entry.serial = state.store.serials
 
 
 def _last(table: dict[str, Any], length: int) -> dict[str, Any]:
@@ -193,9 +192,9 @@ def _last(table: dict[str, Any], length: int) -> dict[str, Any]:
     return dict(reversed(tail))
 
 
-def _is_result(reducer: Reducer, entry: MessageBuilder) -> bool:
+def _is_result(state: ReducerState, entry: MessageBuilder) -> bool:
     base = entry.base
-    return isinstance(base, ToolMessage) and reducer._conversation.results.get(base.tool_call_id) is entry
+    return isinstance(base, ToolMessage) and state.store.results.get(base.tool_call_id) is entry
 
 
 def _places_of_calls(calls: Iterable[CallBuilder]) -> dict[CallBuilder, int]:
@@ -228,35 +227,35 @@ def _message_record(entry: MessageBuilder) -> MessageRecord:
 
 
 def _sequence_part(
-    reducer: Reducer, changed: list[Builder], renewed: bool, mark: CheckpointMark | None
+    state: ReducerState, changed: list[Builder], renewed: bool, mark: CheckpointMark | None
 ) -> SequencePart:
-    sequence = reducer._gate.sequence
+    stream = state.verifier.stream
     lengths = {} if mark is None else {"run_ids": mark.lengths["run_ids"]} if renewed else mark.lengths
-    tables = {name: _last(getattr(sequence, name), lengths.get(name, 0)) for name in TABLES}
+    tables = {name: _last(getattr(stream, name), lengths.get(name, 0)) for name in TABLES}
     if not renewed:
         # The only values in the middle of a table that change do so together with these.
         for entry in changed:
-            name, table = ("started_calls", sequence.started_calls)
+            name, table = ("started_calls", stream.started_calls)
             if isinstance(entry, MessageBuilder):
-                name, table = ("message_owners", sequence.message_owners)  # type: ignore[assignment]
+                name, table = ("message_owners", stream.message_owners)  # type: ignore[assignment]
             if entry.id in table:
                 tables[name][entry.id] = table[entry.id]
-    places = _places_of_calls(item.entry for item in sequence.calls.values() if item.entry is not None)
+    places = _places_of_calls(item.entry for item in stream.calls.values() if item.entry is not None)
     return SequencePart(
-        sequence.phase,
-        sequence.thread_id,
-        sequence.run_id,
+        stream.phase,
+        stream.thread_id,
+        stream.run_id,
         renewed,
         tables,
-        _answered(sequence.answered, changed, renewed),
-        sequence.activity_owners,
-        [_open_record(item, places) for item in sequence.texts.values()],
-        [_open_record(item, places) for item in sequence.calls.values()],
-        [_open_record(item, places) for item in sequence.reasonings.values()],
-        list(sequence.spans),
-        list(sequence.steps),
-        list(sequence.subagents),
-        list(reducer._gate.expander.lanes.items()),
+        _answered(stream.answered, changed, renewed),
+        stream.activity_owners,
+        [_open_record(item, places) for item in stream.texts.values()],
+        [_open_record(item, places) for item in stream.calls.values()],
+        [_open_record(item, places) for item in stream.reasonings.values()],
+        list(stream.spans),
+        list(stream.steps),
+        list(stream.subagents),
+        list(state.verifier.expander.lanes.items()),
     )
 
 
@@ -275,55 +274,55 @@ def _open_record(item: OpenItem, places: Mapping[CallBuilder, int]) -> OpenRecor
     return OpenRecord(encode(start), item.owner, entry, ord(item.half or "\0"), item.broken)
 
 
-def _run_part(reducer: Reducer) -> RunPart:
-    error = reducer._error
+def _run_part(state: ReducerState) -> RunPart:
+    error = state.error
     refusal = None
     if isinstance(error, DecodeError | ProtocolError | LimitExceeded):
         limit = error.limit if isinstance(error, LimitExceeded) else ""
         kind = type(error).__name__
         refusal = Refusal(kind, error.message, error.rule, error.index, error.type, error.ids, limit)
-    return RunPart(reducer.status, encode(reducer._run), reducer._named_pending, refusal)
+    return RunPart(state.status, encode(state.run), state.named_pending, refusal)
 
 
 # --- restoring ----------------------------------------------------------------------------------------------------
 
 
-def fill(reducer: Reducer, whole: Whole) -> None:
+def fill(state: ReducerState, whole: Whole) -> None:
     """Make a new reducer what the checkpoint says. Raises `AGUIError` when that makes no sense."""
     try:
-        _fill(reducer, whole)
+        _fill(state, whole)
     except _DAMAGE as error:
         raise AGUIError(f"the checkpoint is damaged: {error}") from None
 
 
-def _fill(reducer: Reducer, whole: Whole) -> None:
+def _fill(state: ReducerState, whole: Whole) -> None:
     last = whole.last
     for name in _COUNTERS:
-        setattr(reducer, f"_{name}", getattr(last.counters, name))
-    reducer._allow()
-    if reducer._limits != whole.settings.limits:
-        reducer._room = min(0, reducer._room)  # so that the next event is counted against the new ones
-    reducer._gate.assumed = whole.settings.assumed
-    reducer._state.replace(_decode_any(whole.state))
-    entries = _fill_conversation(reducer, whole.places, last.conversation)
-    _fill_run(reducer, whole.run)
-    _fill_sequence(reducer, whole, entries)
-    reducer._answered.update(whole.answered)
-    reducer._log.resume(*whole.warnings)
-    reducer._decoder.boundary = last.boundary
-    reducer._sse.resume(last.sse)
-    reducer._lines.resume(last.lines)
-    reducer._extra = last.extra
-    if reducer.version != last.version:
+        setattr(state, name, getattr(last.counters, name))
+    allow_overhead(state)
+    if state.limits != whole.settings.limits:
+        state.char_budget = min(0, state.char_budget)  # so that the next event is counted against the new ones
+    state.verifier.assumed = whole.settings.assumed
+    state.document.replace(_decode_any(whole.state))
+    entries = _fill_conversation(state, whole.places, last.conversation)
+    _fill_run(state, whole.run)
+    _fill_sequence(state, whole, entries)
+    state.answered.update(whole.answered)
+    state.log.resume(*whole.warnings)
+    state.decoder.boundary = last.boundary
+    state.sse.resume(last.sse)
+    state.lines.resume(last.lines)
+    state.extra = last.extra
+    if state.stamp() != last.version:
         raise ValueError("its counters do not add up to its version")
-    reducer._rewarm()
+    state.refresh_fast()
 
 
-def _fill_conversation(reducer: Reducer, places: Places, part: ConversationPart) -> dict[Ref, Builder]:
-    conversation = reducer._conversation
+def _fill_conversation(state: ReducerState, places: Places, part: ConversationPart) -> dict[Ref, Builder]:
+    conversation = state.store
     entries: dict[Ref, Builder] = {}
     for serial in places.serials():
-        entry = _message_entry(places.records[serial], reducer)
+        entry = _message_entry(places.records[serial], state)
         conversation._stand(entry)
         conversation.index.setdefault(entry.id, entry)
         conversation.count += 1
@@ -348,8 +347,8 @@ def _fill_conversation(reducer: Reducer, places: Places, part: ConversationPart)
     return entries
 
 
-def _message_entry(record: MessageRecord, reducer: Reducer) -> MessageBuilder:
-    entry = MessageBuilder.of(_decode_message(record.message), reducer._limits)
+def _message_entry(record: MessageRecord, state: ReducerState) -> MessageBuilder:
+    entry = MessageBuilder.of(_decode_message(record.message), state.limits)
     entry.serial, entry.added, entry.stamp = record.serial, record.added, record.stamp
     if record.grows:
         growing = entry.parts[-1] if entry.parts else None
@@ -362,48 +361,48 @@ def _message_entry(record: MessageRecord, reducer: Reducer) -> MessageBuilder:
     return entry
 
 
-def _fill_run(reducer: Reducer, part: RunPart) -> None:
-    reducer._status = part.status
-    reducer._run = _decode_run(part.run)
-    reducer._named_pending = part.named_pending
+def _fill_run(state: ReducerState, part: RunPart) -> None:
+    state.status = part.status
+    state.run = _decode_run(part.run)
+    state.named_pending = part.named_pending
     refusal = part.error
     if refusal is None:
         return
     common: dict[str, Any] = {"index": refusal.index, "type": refusal.type, "ids": refusal.ids}
     if refusal.kind == "LimitExceeded":
-        reducer._error = LimitExceeded(refusal.message, limit=refusal.limit, **common)
+        state.error = LimitExceeded(refusal.message, limit=refusal.limit, **common)
     else:
-        reducer._error = _REFUSALS[refusal.kind](refusal.message, rule=refusal.rule, **common)
+        state.error = _REFUSALS[refusal.kind](refusal.message, rule=refusal.rule, **common)
 
 
-def _fill_sequence(reducer: Reducer, whole: Whole, entries: Mapping[Ref, Builder]) -> None:
-    sequence, expander, part = reducer._gate.sequence, reducer._gate.expander, whole.last.sequence
-    sequence.set_phase(part.phase)
-    sequence.thread_id, sequence.run_id = part.thread_id, part.run_id
+def _fill_sequence(state: ReducerState, whole: Whole, entries: Mapping[Ref, Builder]) -> None:
+    stream, expander, part = state.verifier.stream, state.verifier.expander, whole.last.sequence
+    stream.set_phase(part.phase)
+    stream.thread_id, stream.run_id = part.thread_id, part.run_id
     for name, table in whole.tables.items():
-        setattr(sequence, name, table)
-    sequence.answered.update(whole.run_answered)
-    sequence.activity_owners.update(part.activity_owners)
+        setattr(stream, name, table)
+    stream.answered.update(whole.run_answered)
+    stream.activity_owners.update(part.activity_owners)
     for items, records, owners, kind in (
-        (sequence.texts, part.texts, sequence.message_owners, MessageBuilder),
-        (sequence.calls, part.calls, sequence.call_owners, CallBuilder),
-        (sequence.reasonings, part.reasonings, sequence.reasoning_owners, MessageBuilder),
+        (stream.texts, part.texts, stream.message_owners, MessageBuilder),
+        (stream.calls, part.calls, stream.call_owners, CallBuilder),
+        (stream.reasonings, part.reasonings, stream.reasoning_owners, MessageBuilder),
     ):
         for record in records:
             item = _open_item(record, entries)
             if item.id not in owners or not isinstance(item.entry, kind | None):
                 raise ValueError("an open item has no owner, or is something else")
             items[item.id] = item
-            if reducer.status == "running" or part.phase.endswith("+"):
-                reducer._heat(item)
-    sequence.spans.update(dict.fromkeys(part.spans))
-    sequence.steps.update(dict.fromkeys(part.steps))
-    sequence.subagents.update(dict.fromkeys(part.subagents))
-    for owner, stream in part.lanes:
-        if expander.holds(stream.family, stream.id):
+            if state.status == "running" or part.phase.endswith("+"):
+                state.allow_fast(item)
+    stream.spans.update(dict.fromkeys(part.spans))
+    stream.steps.update(dict.fromkeys(part.steps))
+    stream.subagents.update(dict.fromkeys(part.subagents))
+    for owner, lane in part.lanes:
+        if expander.holds(lane.family, lane.id):
             raise ValueError("two lanes assemble one item")
-        expander.open(owner, stream)
-    if not sequence.spans.keys() <= sequence.reasoning_owners.keys():
+        expander.open(owner, lane)
+    if not stream.spans.keys() <= stream.reasoning_owners.keys():
         raise ValueError("an open span has no owner")
 
 
