@@ -16,15 +16,16 @@ Only a string that the reader still refers to when it grows is copied, because s
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
 from msgspec.json import encode
 
-from agui_core.reducer.partial_json.grammar import LIST, ROOT, RUN, RUN_END, GrammarState, Kind, escape_end
+from agui_core.reducer.partial_json.cursor import Cursor, RefusedError
+from agui_core.reducer.partial_json.grammar import LIST, ROOT, RUN, RUN_END, escape_end
 from agui_core.reducer.partial_json.number import PartialNumber
-from agui_core.reducer.partial_json.steps import LITERALS, RefusedError, decode, decode_string
+from agui_core.reducer.partial_json.steps import LITERALS, decode, decode_string
 
 __all__ = ["JsonFault", "PartialJson"]
 
@@ -55,42 +56,16 @@ class PartialJson:
     time may feed. Nothing ends the text but `close`: that it could end here says nothing about what will come.
     """
 
-    __slots__ = (
-        "_depth_limit",
-        "_growing",
-        "_held",
-        "_kind",
-        "_name",
-        "_number",
-        "_plain",
-        "_seen",
-        "_slot",
-        "_stack",
-        "_state",
-        "_top",
-        "error",
-        "value",
-    )
+    __slots__ = ("_cursor", "_held", "_plain", "_root", "_seen", "error", "value")
 
     def __init__(self, *, depth_limit: int = 200) -> None:
         self.value: Any = UNSET
         self.error: JsonFault | None = None
-        self._depth_limit = depth_limit
-        # The root sits in a list of its own, so that it is stored like an element. Containers are `Any` throughout:
-        # a list is indexed by int and an object by str, and the grammar sees to it that the two never mix.
-        self._top: Any = []
-        self._kind: Kind = ROOT
-        # For each container that is not innermost: itself, where its open child sits in it, and its kind.
-        self._stack: list[tuple[Any, Any, Kind]] = []
-        self._state: GrammarState = ROOT.value
-        # The string now growing is `_growing[_slot]`. A key grows in a list of its own, and stays there for its value.
-        self._growing: Any = None
-        self._slot: Any = 0
-        self._name = [""]
-        # `_growing` while nothing is held back: what a delta without anything special in it is appended to.
+        self._cursor = cursor = Cursor(depth_limit)
+        self._root = cursor.top
+        # What grows while nothing is held back: what a delta without anything special in it is appended to.
         self._plain: Any = None
         self._held = ""
-        self._number: PartialNumber | None = None
         # Characters fed so far; while `_plain`, less those of the growing string, so that appending need not count.
         self._seen = 0
 
@@ -105,7 +80,7 @@ class PartialJson:
                 try:
                     # A backslash (92) is what all else that is special in a string is encoded with.
                     if 92 not in encode(text):
-                        slot = self._slot
+                        slot = self._cursor.slot
                         grown = plain[slot]
                         plain[slot] = None  # CPython extends a string in place only while nobody else refers to it
                         grown += text
@@ -113,7 +88,7 @@ class PartialJson:
                         return
                 except UnicodeEncodeError:  # half of a surrogate pair
                     pass
-        if self._stack:
+        if self._cursor.stack:
             self._scan(text)
         else:
             self._scan_root(text)
@@ -121,7 +96,7 @@ class PartialJson:
     @property
     def complete(self) -> bool:
         """Whether the text so far is one whole document. A number at the root is ended by white space or `close`."""
-        return self._state is ROOT.after and self.error is None
+        return self._cursor.state is ROOT.after and self.error is None
 
     @property
     def path(self) -> tuple[str | int, ...]:
@@ -130,17 +105,19 @@ class PartialJson:
         A value counts from where it must come: after its key, or after the comma of a list. Where none is open, the
         path is that of the innermost open container; `()` is the root. O(depth).
         """
-        path = [slot for _, slot, _ in self._stack[1:]]
-        if self._state.has_slot and self._stack:
-            path.append(self._open_slot())
+        cursor = self._cursor
+        path = [slot for _, slot, _ in cursor.stack[1:]]
+        if cursor.state.has_slot and cursor.stack:
+            path.append(cursor.open_slot())
         return tuple(path)
 
     def copy(self) -> Any:
         """The value now, never changed by later feeds. Costs the open containers; what is closed is shared."""
-        if not self._stack:
+        cursor = self._cursor
+        if not cursor.stack:
             return self.value
-        copied = inner = self._top.copy()
-        for container, slot, _ in reversed(self._stack[1:]):
+        copied = inner = cursor.top.copy()
+        for container, slot, _ in reversed(cursor.stack[1:]):
             copied = container.copy()
             copied[slot] = inner
             inner = copied
@@ -151,16 +128,17 @@ class PartialJson:
 
         An empty text has no value, and its error says so: what it stands for is the caller's affair.
         """
-        if self.error is not None or self._state is ROOT.after:
+        cursor = self._cursor
+        if self.error is not None or cursor.state is ROOT.after:
             return
-        end = self._seen + (len(self._plain[self._slot]) if self._plain is not None else 0)
+        end = self._seen + (len(self._plain[cursor.slot]) if self._plain is not None else 0)
         self._plain = None
         try:
             self._end_text()
         except RefusedError as refused:
             self.error = JsonFault(end, refused.reason)
         else:
-            self.value = self._top[0]
+            self.value = self._root[0]
 
     # The loop: one step per match, chosen by how far the match went.
 
@@ -170,35 +148,37 @@ class PartialJson:
             return
         self.value = UNSET
         self._scan(text)
-        if not self._stack and self._top:
-            self.value = self._top[0]
+        if self._root:
+            self.value = self._root[0]
 
     def _take_document(self, text: str) -> bool:
         """Decode the text at one go if it is a whole document: what was read late is often complete."""
+        cursor = self._cursor
         try:
             value = decode(text)
         except (ValueError, RecursionError):
             return False
-        if text.count("[") + text.count("{") > self._depth_limit and _depth(value) > self._depth_limit:
+        if text.count("[") + text.count("{") > cursor.depth_limit and _depth(value) > cursor.depth_limit:
             return False
-        self._top.append(value)
+        cursor.top.append(value)
         self.value = value
-        self._state = ROOT.after
+        cursor.state = ROOT.after
         self._seen = len(text)
         return True
 
     def _scan(self, text: str) -> None:
         """Take what plain appending cannot."""
+        cursor = self._cursor
         position = 0
         try:
             if self._plain is not None:
-                self._seen += len(self._plain[self._slot])
+                self._seen += len(self._plain[cursor.slot])
                 self._plain = None
             elif self.error is not None:
                 return
-            elif self._held or self._number is not None:
+            elif self._held or cursor.number is not None:
                 text, position = self._take_up(text)
-            state = self._state
+            state = cursor.state
             size = len(text)
             while True:
                 found = state.match(text, position)
@@ -206,33 +186,33 @@ class PartialJson:
                 if state.in_string:
                     run = found[RUN]
                     if run:
-                        growing = self._growing
-                        slot = self._slot
+                        growing = cursor.growing
+                        slot = cursor.slot
                         grown = growing[slot]
                         growing[slot] = None  # as in feed
                         grown += decode_string(f'"{run}"') if "\\" in run else run
                         growing[slot] = grown
                 if step > RUN_END:
-                    state = state.steps[step](self, found)
+                    state = state.steps[step](cursor, found)
                 elif step == RUN_END:
                     state = state.ended
                 end = found.end()
                 if end == size:
                     break
                 if end == position:
-                    self._state = state
+                    cursor.state = state
                     end = self._take_unusual(text, position)
-                    state = self._state
+                    state = cursor.state
                     if end == size:
                         break
                 position = end
         except RefusedError as refused:
             self.error = JsonFault(self._seen + refused.offset, refused.reason)
             return
-        self._state = state
+        cursor.state = state
         if state.plain and not self._held:
-            self._plain = growing = self._growing
-            size -= len(growing[self._slot])
+            self._plain = growing = cursor.growing
+            size -= len(growing[cursor.slot])
         self._seen += size
 
     def _take_escapes(self, plain: Any, text: str) -> bool:
@@ -249,7 +229,7 @@ class PartialJson:
             run = decode_string(f'"{text}"')
         except ValueError:
             return False
-        slot = self._slot
+        slot = self._cursor.slot
         grown = plain[slot]
         plain[slot] = None  # as in feed
         grown += run
@@ -263,50 +243,32 @@ class PartialJson:
 
     def _take_up(self, text: str) -> tuple[str, int]:
         """Go on with what was held back; the text to go on with, and from where."""
-        number = self._number
+        cursor = self._cursor
+        number = cursor.number
         if number is not None:
-            return text, self._go_on_number(number, text, 0)
+            return text, cursor.go_on_number(number, text, 0)
         held = self._held
         self._held = ""
         self._seen -= len(held)
         return held + text, 0
 
-    def _store(self, value: Any) -> None:
-        if self._kind.is_object:
-            self._top[self._name[0]] = value
-        else:
-            self._top.append(value)
-
-    def _open_slot(self) -> str | int:
-        """Where in the innermost container the value now growing is, or will be."""
-        if self._kind.is_object:
-            return self._name[0]
-        return len(self._top) - self._state.in_string
-
-    def _grow(self, text: str) -> None:
-        growing = self._growing
-        slot = self._slot
-        grown = growing[slot]
-        growing[slot] = None  # as in feed
-        grown += text
-        growing[slot] = grown
-
     # What patterns cannot decide: the next character is fatal, or begins a token that this delta does not end.
 
     def _take_unusual(self, text: str, position: int) -> int:
         """Take or hold back what begins at `position`; the position after it."""
+        cursor = self._cursor
         character = text[position]
-        if self._state.in_string:
+        if cursor.state.in_string:
             return self._take_in_string(text, position, character)
-        if self._state is self._kind.value or (self._state is LIST.first):
+        if cursor.state is cursor.kind.value or (cursor.state is LIST.first):
             if character in _NUMBER_INITIALS:
-                self._state = self._kind.value
-                self._number = PartialNumber()
-                return self._go_on_number(self._number, text, position)
+                cursor.state = cursor.kind.value
+                cursor.number = PartialNumber()
+                return cursor.go_on_number(cursor.number, text, position)
             if character in _LITERAL_BY_INITIAL:
-                self._state = self._kind.value
+                cursor.state = cursor.kind.value
                 return self._hold_literal(text, position, _LITERAL_BY_INITIAL[character])
-        return self._refuse(text, position, self._state.expects)
+        return cursor.refuse(text, position, cursor.state.expects)
 
     def _take_in_string(self, text: str, position: int, character: str) -> int:
         if character == "\\":
@@ -316,7 +278,7 @@ class PartialJson:
             if end == len(text):
                 self._held = text[position:]
                 return end
-            self._refuse(text, end, "the rest of an escape")
+            self._cursor.refuse(text, end, "the rest of an escape")
         if "\ud800" <= character <= "\udbff":
             return self._take_high_half(text, position)
         if character >= " ":
@@ -330,8 +292,8 @@ class PartialJson:
             self._held = text[position:]
             return end
         if not "\udc00" <= text[end] <= "\udfff":
-            self._refuse(text, end, "the other half of a surrogate pair")
-        self._grow(text[position : end + 1].encode("utf-16", "surrogatepass").decode("utf-16"))
+            self._cursor.refuse(text, end, "the other half of a surrogate pair")
+        self._cursor.grow(text[position : end + 1].encode("utf-16", "surrogatepass").decode("utf-16"))
         return end + 1
 
     def _hold_literal(self, text: str, position: int, word: str) -> int:
@@ -339,46 +301,23 @@ class PartialJson:
             if position + offset == len(text):
                 break
             if text[position + offset] != expected:
-                self._refuse(text, position + offset, f"the rest of {word!r}")
+                self._cursor.refuse(text, position + offset, f"the rest of {word!r}")
         self._held = text[position:]
         return len(text)
 
-    def _go_on_number(self, number: PartialNumber, text: str, position: int) -> int:
-        end = number.scan(text, position)
-        if number.too_large:
-            raise RefusedError(end, number.range_fault)
-        if end == len(text):
-            return end
-        if not number.whole:
-            self._refuse(text, end, "a digit")
-        if text[end] not in self._kind.number_ends:
-            self._refuse(text, end, self._kind.after.expects)
-        self._end_number(number, end)
-        return end
-
-    def _end_number(self, number: PartialNumber, end: int) -> None:
-        value = number.value()
-        if value is None:
-            raise RefusedError(end, number.range_fault)
-        self._number = None
-        self._store(value)
-        self._state = self._kind.after
-
-    def _refuse(self, text: str, position: int, expected: str) -> NoReturn:
-        raise RefusedError(position, f"{text[position]!a} instead of {expected}")
-
     def _end_text(self) -> None:
-        number = self._number
-        if number is not None and number.whole and self._kind is ROOT:
-            self._end_number(number, 0)
+        cursor = self._cursor
+        number = cursor.number
+        if number is not None and number.whole and cursor.kind is ROOT:
+            cursor.end_number(number, 0)
             return
         if number is not None:
             missing = "the end of a number"
-        elif self._held and not self._state.in_string:
+        elif self._held and not cursor.state.in_string:
             missing = "the end of a literal"
         else:
-            missing = self._state.expects
-        kinds = [self._kind, *(kind for _, _, kind in reversed(self._stack))]
+            missing = cursor.state.expects
+        kinds = [cursor.kind, *(kind for _, _, kind in reversed(cursor.stack))]
         closers = "".join(kind.closer for kind in kinds)
         raise RefusedError(0, f"the text ends before {missing}" + (f", then {closers!r}" if closers else ""))
 

@@ -1,16 +1,17 @@
 """What `partial_json` does with a match: one step for each group that can be its last, in a table by group.
 
-A step stores what the match found in the parser's value and returns the state after it. Objects and lists (with the
+A step stores what the match found at the cursor and returns the state after it. Objects and lists (with the
 root) have their own steps, because they store and number differently. Importing this gives the states their steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from agui_core.reducer.partial_json.cursor import Cursor, RefusedError
 from agui_core.reducer.partial_json.grammar import (
     LIST,
     LISTED_OBJECT,
@@ -24,12 +25,9 @@ from agui_core.reducer.partial_json.grammar import (
 )
 from agui_core.reducer.partial_json.number import PartialNumber
 
-if TYPE_CHECKING:
-    from agui_core.reducer.partial_json.parser import PartialJson
+__all__ = ["LITERALS", "decode", "decode_string"]
 
-__all__ = ["LITERALS", "RefusedError", "decode", "decode_string"]
-
-Step: TypeAlias = "Callable[[PartialJson, Match], GrammarState]"
+Step: TypeAlias = Callable[[Cursor, Match], GrammarState]
 
 LITERALS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 
@@ -37,204 +35,192 @@ decode = msgspec.json.decode
 decode_string = msgspec.json.Decoder(str).decode
 
 
-class RefusedError(Exception):
-    """Leaves the parser's loop: the text, as cut for this feed, is broken at `offset`."""
-
-    def __init__(self, offset: int, reason: str) -> None:
-        self.offset = offset
-        self.reason = reason
-
-
 def _text_of(found: Match, group: int) -> str:
     run = found[group]
     return decode_string(f'"{run}"') if "\\" in run else run
 
 
-def _number_of(parser: PartialJson, found: Match, group: int) -> int | float:
+def _number_of(cursor: Cursor, found: Match, group: int) -> int | float:
     try:
         number: int | float = decode(found[group])
     except ValueError:  # out of range: reading it once more, character by character, tells where
-        parser._state = parser._kind.value
-        parser._go_on_number(PartialNumber(), found.string, found.start(group))
+        cursor.state = cursor.kind.value
+        cursor.go_on_number(PartialNumber(), found.string, found.start(group))
         raise
     return number
 
 
-def _open(parser: PartialJson, slot: str | int, kind: Kind, position: int) -> GrammarState:
+def _open(cursor: Cursor, slot: str | int, kind: Kind, position: int) -> GrammarState:
     """Go into a new container in `slot` of the one now open."""
-    stack = parser._stack
-    top = parser._top
-    if len(stack) >= parser._depth_limit:
-        parser._state = parser._kind.value
-        raise RefusedError(position, f"nested deeper than {parser._depth_limit} containers")
+    stack = cursor.stack
+    top = cursor.top
+    if len(stack) >= cursor.depth_limit:
+        cursor.state = cursor.kind.value
+        raise RefusedError(position, f"nested deeper than {cursor.depth_limit} containers")
     container: Any = {} if kind.is_object else []
-    if parser._kind.is_object:
+    if cursor.kind.is_object:
         top[slot] = container
     else:
         top.append(container)
-    if not stack:
-        parser.value = container
-    stack.append((top, slot, parser._kind))
-    parser._top = container
-    parser._kind = kind
+    stack.append((top, slot, cursor.kind))
+    cursor.top = container
+    cursor.kind = kind
     return kind.first
 
 
-def _begin_key(parser: PartialJson, found: Match, group: int) -> GrammarState:
+def _begin_key(cursor: Cursor, found: Match, group: int) -> GrammarState:
     run = found[group]
-    parser._growing = name = parser._name
-    parser._slot = 0
+    cursor.growing = name = cursor.name
+    cursor.slot = 0
     name[0] = decode_string(f'"{run}"') if "\\" in run else run
-    return parser._kind.in_key
+    return cursor.kind.in_key
 
 
-def _close(parser: PartialJson, found: Match) -> GrammarState:
-    parser._top, _, kind = parser._stack.pop()
-    parser._kind = kind
+def _close(cursor: Cursor, found: Match) -> GrammarState:
+    cursor.top, _, kind = cursor.stack.pop()
+    cursor.kind = kind
     return kind.after
 
 
-def _comma(parser: PartialJson, found: Match) -> GrammarState:
-    return parser._kind.comma
+def _comma(cursor: Cursor, found: Match) -> GrammarState:
+    return cursor.kind.comma
 
 
 # Lists and the root.
 
 
-def _item_text(parser: PartialJson, found: Match) -> GrammarState:
-    parser._growing = top = parser._top
-    parser._slot = -1
+def _item_text(cursor: Cursor, found: Match) -> GrammarState:
+    cursor.growing = top = cursor.top
+    cursor.slot = -1
     top.append(_text_of(found, Item.TEXT))
-    return parser._kind.string
+    return cursor.kind.string
 
 
-def _item_text_end(parser: PartialJson, found: Match) -> GrammarState:
-    parser._top.append(_text_of(found, Item.TEXT))
-    return parser._kind.after
+def _item_text_end(cursor: Cursor, found: Match) -> GrammarState:
+    cursor.top.append(_text_of(found, Item.TEXT))
+    return cursor.kind.after
 
 
-def _item_number(parser: PartialJson, found: Match) -> GrammarState:
-    parser._top.append(_number_of(parser, found, Item.NUMBER))
-    return parser._kind.after
+def _item_number(cursor: Cursor, found: Match) -> GrammarState:
+    cursor.top.append(_number_of(cursor, found, Item.NUMBER))
+    return cursor.kind.after
 
 
-def _item_literal(parser: PartialJson, found: Match) -> GrammarState:
-    parser._top.append(LITERALS[found[Item.LITERAL]])
-    return parser._kind.after
+def _item_literal(cursor: Cursor, found: Match) -> GrammarState:
+    cursor.top.append(LITERALS[found[Item.LITERAL]])
+    return cursor.kind.after
 
 
-def _item_open_list(parser: PartialJson, found: Match) -> GrammarState:
-    return _open(parser, len(parser._top), LIST, found.start(Item.OPEN_LIST) - 1)
+def _item_open_list(cursor: Cursor, found: Match) -> GrammarState:
+    return _open(cursor, len(cursor.top), LIST, found.start(Item.OPEN_LIST) - 1)
 
 
-def _item_open_object(parser: PartialJson, found: Match) -> GrammarState:
-    return _open(
-        parser, len(parser._top), LISTED_OBJECT if parser._stack else OBJECT, found.start(Item.OPEN_OBJECT) - 1
-    )
+def _item_open_object(cursor: Cursor, found: Match) -> GrammarState:
+    return _open(cursor, len(cursor.top), LISTED_OBJECT if cursor.stack else OBJECT, found.start(Item.OPEN_OBJECT) - 1)
 
 
-def _item_first_key(parser: PartialJson, found: Match) -> GrammarState:
-    _item_open_object(parser, found)
-    return _begin_key(parser, found, Item.FIRST_KEY)
+def _item_first_key(cursor: Cursor, found: Match) -> GrammarState:
+    _item_open_object(cursor, found)
+    return _begin_key(cursor, found, Item.FIRST_KEY)
 
 
 # Objects. The key that a value belongs to is that of its match, or the parser's when it ended before.
 
 
-def _take_name(parser: PartialJson, found: Match) -> str:
+def _take_name(cursor: Cursor, found: Match) -> str:
     name: str | None = found[Member.KEY]
     if name is None:
-        return parser._name[0]
+        return cursor.name[0]
     if "\\" in name:
         name = decode_string(f'"{name}"')
-    parser._name[0] = name
+    cursor.name[0] = name
     return name
 
 
-def _key(parser: PartialJson, found: Match) -> GrammarState:
-    return _begin_key(parser, found, Member.KEY)
+def _key(cursor: Cursor, found: Match) -> GrammarState:
+    return _begin_key(cursor, found, Member.KEY)
 
 
-def _key_end(parser: PartialJson, found: Match) -> GrammarState:
-    _take_name(parser, found)
-    return parser._kind.after_key
+def _key_end(cursor: Cursor, found: Match) -> GrammarState:
+    _take_name(cursor, found)
+    return cursor.kind.after_key
 
 
-def _colon(parser: PartialJson, found: Match) -> GrammarState:
-    _take_name(parser, found)
-    return parser._kind.value
+def _colon(cursor: Cursor, found: Match) -> GrammarState:
+    _take_name(cursor, found)
+    return cursor.kind.value
 
 
-def _member_text(parser: PartialJson, found: Match) -> GrammarState:
-    parser._slot = name = _take_name(parser, found)
-    parser._growing = top = parser._top
+def _member_text(cursor: Cursor, found: Match) -> GrammarState:
+    cursor.slot = name = _take_name(cursor, found)
+    cursor.growing = top = cursor.top
     run = found[Member.TEXT]
     top[name] = decode_string(f'"{run}"') if "\\" in run else run
-    return parser._kind.string
+    return cursor.kind.string
 
 
-def _member_scalar(parser: PartialJson, found: Match) -> GrammarState:
+def _member_scalar(cursor: Cursor, found: Match) -> GrammarState:
     """A whole string, number or literal."""
-    name = _take_name(parser, found)
+    name = _take_name(cursor, found)
     run = found[Member.TEXT]
     if run is not None:
-        parser._top[name] = decode_string(f'"{run}"') if "\\" in run else run
+        cursor.top[name] = decode_string(f'"{run}"') if "\\" in run else run
     elif found[Member.NUMBER] is not None:
-        parser._top[name] = _number_of(parser, found, Member.NUMBER)
+        cursor.top[name] = _number_of(cursor, found, Member.NUMBER)
     else:
-        parser._top[name] = LITERALS[found[Member.LITERAL]]
-    return parser._kind.after
+        cursor.top[name] = LITERALS[found[Member.LITERAL]]
+    return cursor.kind.after
 
 
-def _next_close(parser: PartialJson, found: Match) -> GrammarState:
-    _member_scalar(parser, found)
-    return _close(parser, found)
+def _next_close(cursor: Cursor, found: Match) -> GrammarState:
+    _member_scalar(cursor, found)
+    return _close(cursor, found)
 
 
-def _next_comma(parser: PartialJson, found: Match) -> GrammarState:
-    _member_scalar(parser, found)
-    return parser._kind.comma
+def _next_comma(cursor: Cursor, found: Match) -> GrammarState:
+    _member_scalar(cursor, found)
+    return cursor.kind.comma
 
 
-def _next_key(parser: PartialJson, found: Match) -> GrammarState:
-    _member_scalar(parser, found)
-    return _begin_key(parser, found, Member.NEXT_KEY)
+def _next_key(cursor: Cursor, found: Match) -> GrammarState:
+    _member_scalar(cursor, found)
+    return _begin_key(cursor, found, Member.NEXT_KEY)
 
 
-def _member_open_list(parser: PartialJson, found: Match) -> GrammarState:
-    return _open(parser, _take_name(parser, found), LIST, found.start(Member.OPEN_LIST) - 1)
+def _member_open_list(cursor: Cursor, found: Match) -> GrammarState:
+    return _open(cursor, _take_name(cursor, found), LIST, found.start(Member.OPEN_LIST) - 1)
 
 
-def _member_open_object(parser: PartialJson, found: Match) -> GrammarState:
-    return _open(parser, _take_name(parser, found), OBJECT, found.start(Member.OPEN_OBJECT) - 1)
+def _member_open_object(cursor: Cursor, found: Match) -> GrammarState:
+    return _open(cursor, _take_name(cursor, found), OBJECT, found.start(Member.OPEN_OBJECT) - 1)
 
 
-def _member_first_key(parser: PartialJson, found: Match) -> GrammarState:
-    _member_open_object(parser, found)
-    return _begin_key(parser, found, Member.FIRST_KEY)
+def _member_first_key(cursor: Cursor, found: Match) -> GrammarState:
+    _member_open_object(cursor, found)
+    return _begin_key(cursor, found, Member.FIRST_KEY)
 
 
-def _sibling(parser: PartialJson, found: Match) -> GrammarState:
-    return _begin_sibling(parser, found, Member.SIBLING)
+def _sibling(cursor: Cursor, found: Match) -> GrammarState:
+    return _begin_sibling(cursor, found, Member.SIBLING)
 
 
-def _next_sibling(parser: PartialJson, found: Match) -> GrammarState:
-    _member_scalar(parser, found)
-    return _begin_sibling(parser, found, Member.NEXT_SIBLING)
+def _next_sibling(cursor: Cursor, found: Match) -> GrammarState:
+    _member_scalar(cursor, found)
+    return _begin_sibling(cursor, found, Member.NEXT_SIBLING)
 
 
-def _begin_sibling(parser: PartialJson, found: Match, group: int) -> GrammarState:
+def _begin_sibling(cursor: Cursor, found: Match, group: int) -> GrammarState:
     """Go from one object of a list to the next."""
-    stack = parser._stack
+    stack = cursor.stack
     siblings, slot, kind = stack[-1]
     stack[-1] = (siblings, slot + 1, kind)
     container: dict[str, Any] = {}
-    parser._top = container
+    cursor.top = container
     siblings.append(container)
-    return _begin_key(parser, found, group)
+    return _begin_key(cursor, found, group)
 
 
-def _unused(parser: PartialJson, found: Match) -> GrammarState:
+def _unused(cursor: Cursor, found: Match) -> GrammarState:
     raise AssertionError("no pattern ends with this group")
 
 
