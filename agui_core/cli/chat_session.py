@@ -51,6 +51,14 @@ class ChatSession:
         self._style = Style(sys.stdout)
         self._chat = Conversation(agent, reducer=reducer, thread_id=thread_id, on_interrupt=self._ask)
         self._state: Any = reducer.state
+        self._actions: dict[str, Callable[[], Turn | None]] = {
+            "/retry": self._retry,
+            "/ask": self._go_on,
+            "/help": self._show_help,
+            "/state": self._show_state,
+            "/usage": self._show_usage,
+            "/warnings": self._show_warnings,
+        }
 
     async def run(self) -> None:
         """Talk until there are no more lines, or until it is left. Raises `OSError` when the output fails."""
@@ -104,9 +112,9 @@ class ChatSession:
                 return self._chat.send(rest.strip(), abandon=True)
             if not line.startswith("/") or line.startswith("//"):
                 return self._chat.send(line.removeprefix("/") if line.startswith("//") else line)
-            action = _COMMANDS.get(command)
+            action = self._actions.get(command)
             if action is not None and not rest:
-                return action(self)
+                return action()
         except StillWaiting:
             self._live.say(_ENDINGS["waiting"], "yellow")
             return None
@@ -172,13 +180,3 @@ class ChatSession:
             self._live.say(safe_block(str(warning)))
         if not self._chat.warnings:
             self._live.say("none")
-
-
-_COMMANDS: dict[str, Callable[[ChatSession], Turn | None]] = {
-    "/retry": ChatSession._retry,
-    "/ask": ChatSession._go_on,
-    "/help": ChatSession._show_help,
-    "/state": ChatSession._show_state,
-    "/usage": ChatSession._show_usage,
-    "/warnings": ChatSession._show_warnings,
-}

@@ -40,7 +40,7 @@ _THREADS = 1000
 """Of how many threads it is known which run comes next."""
 
 
-class _Event(NamedTuple):
+class _Paced(NamedTuple):
     payload: bytes
     pause: float
     """Seconds that it comes after the one before."""
@@ -76,7 +76,7 @@ _STARTS = {
 _head_of = msgspec.json.Decoder(_Head).decode
 
 
-def _events(source: RecordedInput, speed: float, rate: float | None) -> Iterable[_Event]:
+def _events(source: RecordedInput, speed: float, rate: float | None) -> Iterable[_Paced]:
     """The events of a source and when they are due. What is no event has its place among them all the same."""
     decoder = source.decoder()
     last: int | None = None
@@ -97,7 +97,7 @@ def _events(source: RecordedInput, speed: float, rate: float | None) -> Iterable
             since = 0 if last is None or head.type == "RUN_STARTED" else max(0, stamp - last)
             pause = min(min(since, _AGES) / 1000 / speed, _LONGEST)
         last = last if stamp is None else stamp
-        yield _Event(payload, pause, head.type if isinstance(head.type, str) else "", head.starts)
+        yield _Paced(payload, pause, head.type if isinstance(head.type, str) else "", head.starts)
 
 
 def _payloads(source: RecordedInput, decoder: Any) -> Iterable[bytes]:
@@ -127,7 +127,7 @@ class Recording:
         self._turns = turns
         self._next: dict[str, int] = {}
 
-    def part_for(self, thread_id: str, held: Set[str] = frozenset()) -> tuple[str, list[_Event]]:
+    def part_for(self, thread_id: str, held: Set[str] = frozenset()) -> tuple[str, list[_Paced]]:
         """The part for a request of this thread that holds these ids of messages and calls, and what to call it."""
         first = self._next.pop(thread_id, 0)
         order = (*range(first, self.runs), *range(first))
@@ -145,7 +145,7 @@ class Recording:
         return which, [event for number in left for event in self._runs[number]]
 
 
-def _first_started(runs: list[list[_Event]]) -> list[set[str]]:
+def _first_started(runs: list[list[_Paced]]) -> list[set[str]]:
     """For each run the ids that it is the first to start: those show that it was played."""
     seen: set[str] = set()
     first = []
@@ -164,7 +164,7 @@ def _held_by(run_input: RunAgentInput) -> set[str]:
     return held
 
 
-def _end_of_recording(run_id: str) -> list[_Event]:
+def _end_of_recording(run_id: str) -> list[_Paced]:
     """A run that says so, for a request that holds all there is."""
     id = f"{run_id}-end-of-recording"
     wires: list[dict[str, str]] = [
@@ -174,10 +174,10 @@ def _end_of_recording(run_id: str) -> list[_Event]:
         {"type": "TEXT_MESSAGE_END", "messageId": id},
         {"type": "RUN_FINISHED"},
     ]
-    return [_Event(msgspec.json.encode(wire), 0.0, wire["type"], None) for wire in wires]
+    return [_Paced(msgspec.json.encode(wire), 0.0, wire["type"], None) for wire in wires]
 
 
-async def _play(events: list[_Event], run_input: RunAgentInput) -> AsyncIterator[bytes]:
+async def _play(events: list[_Paced], run_input: RunAgentInput) -> AsyncIterator[bytes]:
     """The events as JSON, each when it is due. A client that is slow gets what it missed at once."""
     requested = max((index for index, event in enumerate(events) if event.type == "RUN_STARTED"), default=0)
     due = anyio.current_time()
@@ -187,7 +187,7 @@ async def _play(events: list[_Event], run_input: RunAgentInput) -> AsyncIterator
         yield _addressed(event, run_input, index >= requested)
 
 
-def _addressed(event: _Event, run_input: RunAgentInput, requested: bool) -> bytes:
+def _addressed(event: _Paced, run_input: RunAgentInput, requested: bool) -> bytes:
     """RUN-10: all runs carry the thread's id, and the last one, which was asked for, the run's."""
     if event.type not in ("RUN_STARTED", "RUN_FINISHED"):
         return event.payload

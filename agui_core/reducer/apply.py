@@ -116,7 +116,7 @@ def end(state: ReducerState, apply: Apply) -> None:
         else:
             apply(payload)
     # Whatever comes next is of another source, which may open as any does.
-    state.verifier.stream.set_phase("idle")
+    state.verifier.stream.phase = "idle"
     if state.status == "running":
         state.deny_all()
         state.verifier.expander.clear()

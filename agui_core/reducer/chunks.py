@@ -41,7 +41,7 @@ class ChunkStream(msgspec.Struct, frozen=True):
     parent: str | UnsetType = UNSET
 
 
-class _Kind(NamedTuple):
+class _Chunked(NamedTuple):
     """How one kind of chunk is read: its family, and its fields' names on the wire."""
 
     family: Family
@@ -51,17 +51,17 @@ class _Kind(NamedTuple):
     """(attribute of the chunk, attribute of ChunkStream, name on the wire) of each opener field."""
 
 
-CHUNKS: dict[type[e.Event], _Kind] = {
-    e.TextMessageChunkEvent: _Kind(
+CHUNKS: dict[type[e.Event], _Chunked] = {
+    e.TextMessageChunkEvent: _Chunked(
         "text", "text message", "messageId", (("role", "role", "role"), ("name", "name", "name"))
     ),
-    e.ToolCallChunkEvent: _Kind(
+    e.ToolCallChunkEvent: _Chunked(
         "call",
         "tool call",
         "toolCallId",
         (("tool_call_name", "name", "toolCallName"), ("parent_message_id", "parent", "parentMessageId")),
     ),
-    e.ReasoningMessageChunkEvent: _Kind("reasoning", "reasoning message", "messageId", ()),
+    e.ReasoningMessageChunkEvent: _Chunked("reasoning", "reasoning message", "messageId", ()),
 }
 
 _OWN, _ALL, _INVOCATION = "own", "all", "invocation"
@@ -211,7 +211,7 @@ class Expander:
         events = [_start(stream, chunk, owner), *contents(chunk, stream.id, owner, opened=True)]
         return Expansion(ends, events, [] if current is None else [(owner, current)], (owner, stream))
 
-    def _lane(self, chunk: Chunk, kind: _Kind, item: str | UnsetType) -> Owner:
+    def _lane(self, chunk: Chunk, kind: _Chunked, item: str | UnsetType) -> Owner:
         """Section 11.2: the lane that a chunk belongs to."""
         tag = chunk.subagent_run_id
         if item is not UNSET:
@@ -243,7 +243,7 @@ class Expander:
             )
         return candidates[0]
 
-    def _check_repeats(self, chunk: Chunk, kind: _Kind, stream: ChunkStream) -> None:
+    def _check_repeats(self, chunk: Chunk, kind: _Chunked, stream: ChunkStream) -> None:
         for attribute, held, wire in kind.repeats:
             value = getattr(chunk, attribute)
             if attribute == "parent_message_id" and value == "":
@@ -259,7 +259,7 @@ class Expander:
                     stream.id,
                 )
 
-    def _opener(self, chunk: Chunk, kind: _Kind, item: str | UnsetType) -> ChunkStream:
+    def _opener(self, chunk: Chunk, kind: _Chunked, item: str | UnsetType) -> ChunkStream:
         if item is UNSET:
             raise refuse(
                 "CHUNK-3",

@@ -17,7 +17,6 @@ from agui_core.errors import PatchError
 from agui_core.protocol import events as e
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
-from agui_core.protocol.run import CancelledOutcome, InterruptOutcome, SuccessOutcome
 from agui_core.reducer.accounting import (
     bound,
     bound_text,
@@ -30,7 +29,8 @@ from agui_core.reducer.accounting import (
 from agui_core.reducer.builders import CallBuilder, MessageBuilder
 from agui_core.reducer.items import OpenItem
 from agui_core.reducer.reconcile import reconcile
-from agui_core.reducer.state import ReducerState, Status
+from agui_core.reducer.run_handlers import prepare_run_started, run_error, run_finished, run_started
+from agui_core.reducer.state import ReducerState
 
 __all__ = ["HANDLERS"]
 
@@ -132,7 +132,7 @@ def _call_start(state: ReducerState, event: e.ToolCallStartEvent, item: OpenItem
     if call is None:
         call = _make_call(state, event)
     else:
-        if _is_reused(state, event.tool_call_id):
+        if state.is_reused(event.tool_call_id):
             state.warn(
                 "EVT-7",
                 event,
@@ -155,12 +155,6 @@ def _call_start(state: ReducerState, event: e.ToolCallStartEvent, item: OpenItem
     if event.metadata is not UNSET:
         call.merge_metadata(event.metadata)
     state.allow_fast(item)
-
-
-def _is_reused(state: ReducerState, id: str) -> bool:
-    """EVT-7: whether a call of the run has the id of one that was answered before the run began."""
-    result = state.store.results.get(id)
-    return result is not None and 0 <= result.added <= state.run_began_at and id not in state.verifier.stream.answered
 
 
 def _make_call(state: ReducerState, event: e.ToolCallStartEvent) -> CallBuilder:
@@ -426,90 +420,14 @@ def _activity_delta(state: ReducerState, event: e.ActivityDeltaEvent, item: None
         conversation.touch(entry)
 
 
-# --- runs ---------------------------------------------------------------------------------------------------------
-
-
-def _prepare_run_started(state: ReducerState, event: e.RunStartedEvent) -> None:
-    if event.input is not UNSET:
-        bound(event, "messages", state.store.count + len(event.input.messages), state.limits.messages)
-        state.prepared = [MessageBuilder.of(message, state.limits) for message in event.input.messages]
-        calls = sum(len(entry.calls or ()) for entry in state.prepared)
-        bound(event, "tool_calls", state.store.call_count + calls, state.limits.tool_calls)
-        for entry in state.prepared:
-            bound_text(state, event, entry)
-
-
-def _take_out_superseded(state: ReducerState) -> None:
-    """What the run that begins takes the place of goes before it, as by a snapshot."""
-    if state.superseded is None:
-        return
-    gone, textless = state.superseded
-    state.superseded = None
-    conversation = state.store
-    conversation.settle(state.upcoming)
-    kept = [entry for entry in conversation.entries() if entry.id not in gone or entry.role == "tool"]
-    for entry in kept:
-        if entry.id in textless and entry.role == "assistant":
-            entry.text = None
-            conversation.touch(entry)
-    state.fold()
-    conversation.restate(kept, state.upcoming)
-
-
-def _run_started(state: ReducerState, event: e.RunStartedEvent, item: None) -> None:
-    _take_out_superseded(state)
-    state.deny_all()
-    state.begin_run(event)
-    if event.input is not UNSET:
-        # OPEN-2: only what is not held, and the state is not touched.
-        for entry in state.prepared:
-            held = state.store.index.get(entry.id)
-            if held is None or (entry.role == "tool" and not state.store.holds_result(entry.base)):
-                state.store.append_entry(entry)
-        state.store.settle(state.upcoming)  # they were there when the run began (EVT-7)
-
-
-def _run_finished(state: ReducerState, event: e.RunFinishedEvent, item: None) -> None:
-    outcome = event.outcome
-    state.store.settle(state.upcoming)
-    state.note_speech()
-    calls = list(state.verifier.stream.started_calls)
-    changes: dict[str, Any] = {
-        "result": event.result,
-        "usage": () if event.usage is UNSET else event.usage,
-        "last_calls": tuple(calls[state.quiet_from :]),
-        "reused_calls": tuple([id for id in calls if _is_reused(state, id)]),
-    }
-    status: Status = "finished"
-    if isinstance(outcome, InterruptOutcome):
-        status = "interrupted"
-        changes["interrupts"] = outcome.interrupts
-    elif isinstance(outcome, CancelledOutcome):
-        status = "cancelled"
-    elif isinstance(outcome, SuccessOutcome) and outcome.pending_tool_call_ids:
-        state.named_pending = changes["named_calls"] = outcome.pending_tool_call_ids
-    state.deny_all()
-    state.end_run(status, changes)
-
-
-def _run_error(state: ReducerState, event: e.RunErrorEvent, item: None) -> None:
-    _take_out_superseded(state)
-    changes: dict[str, Any] = {"error": event, "interrupts": ()}
-    if event.usage is not UNSET:
-        changes["usage"] = event.usage
-    state.deny_all()
-    state.named_pending = ()
-    state.end_run("failed", changes)
-
-
 Prepare: TypeAlias = Callable[[ReducerState, Any], None]
 Apply: TypeAlias = Callable[[ReducerState, Any, Any], None]
 
 # What is not listed (steps, spans, subagents, RAW, CUSTOM) changes neither messages nor state.
 _HANDLERS: dict[Any, tuple[Prepare | None, Apply]] = {
-    e.RunStartedEvent: (_prepare_run_started, _run_started),
-    e.RunFinishedEvent: (None, _run_finished),
-    e.RunErrorEvent: (None, _run_error),
+    e.RunStartedEvent: (prepare_run_started, run_started),
+    e.RunFinishedEvent: (None, run_finished),
+    e.RunErrorEvent: (None, run_error),
     e.TextMessageStartEvent: (prepare_message, _message_start),
     e.TextMessageContentEvent: (prepare_content, _message_content),
     e.TextMessageEndEvent: (None, _message_end),

@@ -18,7 +18,7 @@ identity; that is done where a value could otherwise be walked over and over, wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from agui_core.errors import LimitExceeded, PatchError
 from agui_core.limits import Limits
@@ -60,22 +60,21 @@ def apply_patch(document: Any, operations: list[_Operation], *, limits: Limits |
     Raises `PatchError` if an operation is malformed (PATCH-2) or does not apply (PATCH-5), `LimitExceeded` otherwise.
     """
     _check(operations)
-    patched = Document(None, limits)
-    patched._root[0] = document
-    patched._run(operations, object_only=False)
-    return patched._root[0]
+    patched = Document(document, limits, counted=False)
+    patched.apply(operations)
+    return patched.value
 
 
 class Document:
     """A JSON value that patches change: copied on write, bounded, and cheap to read after every patch.
 
-    `value` is a plain JSON value, which the document never changes in place. Making one counts its nodes; exceeding
-    `limits` raises `LimitExceeded`.
+    `value` is a plain JSON value, which the document never changes in place. Making one counts its nodes, unless these
+    do not count (`counted`); exceeding `limits` raises `LimitExceeded`.
     """
 
     __slots__ = ("_frozen", "_limits", "_log", "_nodes", "_ours", "_removed", "_root", "_sizes")
 
-    def __init__(self, value: Any, limits: Limits | None = None) -> None:
+    def __init__(self, value: Any, limits: Limits | None = None, *, counted: bool = True) -> None:
         self._limits = limits or Limits()
         # The value sits in a list of our own, so that replacing the whole document is replacing an element.
         self._root: list[Any] = [None]
@@ -86,7 +85,10 @@ class Document:
         self._log: list[tuple[_Undo, Container, Key, Any]] = []
         self._removed: list[Container] = []
         self._frozen: list[Container] = []
-        self.replace(value)
+        if counted:
+            self.replace(value)
+        else:
+            self._root[0] = value
 
     @property
     def value(self) -> Any:
@@ -140,7 +142,7 @@ class Document:
         index = 0
         try:
             for operation in operations:
-                _APPLY[operation["op"]](self, operation)
+                self._APPLY[operation["op"]](self, operation)
                 if self._nodes > limit:
                     self._settle()
                 index += 1
@@ -222,6 +224,15 @@ class Document:
         found, wanted = parents[-1][keys[-1]], operation["value"]
         if not _equal(found, wanted):
             raise UnresolvedError(f"the value there, {describe(found)}, is not equal to {describe(wanted)}")
+
+    _APPLY: ClassVar[dict[str, Callable[[Document, _Operation], None]]] = {
+        "add": _add,
+        "remove": _remove,
+        "replace": _replace,
+        "move": _move,
+        "copy": _copy,
+        "test": _test,
+    }
 
     # Changing, with a step in the log for each change
 
@@ -362,16 +373,6 @@ class _Sizes:
             known[id(here)] = (nodes, 1 + max((size[1] for size in sizes), default=0), here)
             self._slots += 1 + len(here)
         return known[id(top)][:2]
-
-
-_APPLY: dict[str, Callable[[Document, _Operation], None]] = {
-    "add": Document._add,
-    "remove": Document._remove,
-    "replace": Document._replace,
-    "move": Document._move,
-    "copy": Document._copy,
-    "test": Document._test,
-}
 
 
 # Steps back

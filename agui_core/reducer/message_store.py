@@ -10,7 +10,7 @@ placing a result behind its call's message "and any tool messages that already f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from agui_core.limits import Limits
@@ -100,6 +100,15 @@ class MessageStore:
             entry.touched = False
             entry.added = 0
         self.touched.clear()
+
+    def fill(self, entries: Iterable[MessageBuilder]) -> None:
+        """Hold these entries, whose places are given, and nothing else."""
+        for entry in entries:
+            self._stand(entry)
+            self.index.setdefault(entry.id, entry)
+            self.count += 1
+            self.call_count += len(entry.calls or ())
+        self._ordered, self._built = False, None
 
     def append(self, message: Message) -> MessageBuilder:
         """Put a message at the end."""

@@ -279,8 +279,7 @@ class Reducer:
     def _with(self, held: ReducerState) -> Self:
         """A reducer of the same class, with whatever a subclass keeps, that holds something else."""
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._held = held
+        twin.__dict__.update(self.__dict__, _held=held)
         return twin
 
     def __copy__(self) -> Self:

@@ -7,7 +7,7 @@ opens, closes and claims, and returns the item concerned. `sequence.py` tells ho
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from agui_core._text import listed, quoted
 from agui_core.errors import LimitExceeded, ProtocolError
@@ -16,16 +16,14 @@ from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.run import PROTOCOL_VERSION, InterruptOutcome, SuccessOutcome, SuspendedOutcome, TokenUsage
 from agui_core.reducer.chunks import Owner, name_owner, refuse
 from agui_core.reducer.items import OpenItem
+from agui_core.reducer.stream_state import StreamState
 
-if TYPE_CHECKING:
-    from agui_core.reducer.stream_state import StreamState
+__all__ = ["verify"]
 
-__all__ = ["TABLES", "refuse_by_phase"]
-
-Rule: TypeAlias = Callable[["StreamState", Any], OpenItem | None]
+Rule: TypeAlias = Callable[[StreamState, Any], OpenItem | None]
 
 
-def refuse_by_phase(stream: StreamState, event: e.Event) -> ProtocolError:
+def _refuse_by_phase(stream: StreamState, event: e.Event) -> ProtocolError:
     """The refusal of an event that a phase's table does not have."""
     match stream.phase:
         case "idle":
@@ -119,7 +117,7 @@ def _run_finished(stream: StreamState, event: e.RunFinishedEvent) -> None:
     if unknown:
         told = f"a suspended subagent waits for interrupts that the run does not raise: {listed(unknown)}"
         stream.warn("SUB-7", event, told)
-    stream.set_phase("finished")
+    stream.phase = "finished"
 
 
 def _what_is_open(stream: StreamState) -> tuple[str, list[str]]:
@@ -144,7 +142,7 @@ def _note_usage(stream: StreamState, event: e.Event, usage: tuple[TokenUsage, ..
 
 def _run_error(stream: StreamState, event: e.RunErrorEvent) -> None:
     _note_usage(stream, event, event.usage)
-    stream.set_phase("failed")
+    stream.phase = "failed"
 
 
 # --- triads -------------------------------------------------------------------------------------------------------
@@ -417,7 +415,7 @@ _ACTIVE: dict[type[e.Event], Rule] = {
 _STARTED: dict[type[e.Event], Rule] = {e.RunStartedEvent: _run_started}
 _FAILED: dict[type[e.Event], Rule] = {e.RunErrorEvent: _run_error}
 
-TABLES: dict[str, dict[type[e.Event], Rule]] = {
+_TABLES: dict[str, dict[type[e.Event], Rule]] = {
     "idle": {**_STARTED, **_FAILED},
     "running": {**_ACTIVE, **_FAILED, e.RunFinishedEvent: _run_finished},
     "finished": {**_STARTED, **_FAILED},
@@ -425,3 +423,15 @@ TABLES: dict[str, dict[type[e.Event], Rule]] = {
     "finished+": {**_ACTIVE, **_STARTED, **_FAILED},
     "failed+": {**_ACTIVE, **_STARTED},
 }
+
+
+def verify(stream: StreamState, event: e.Event) -> OpenItem | None:
+    """Judge one event; what it opens or closes is noted. Returns the item that a triad event concerns."""
+    rule = _TABLES[stream.phase].get(type(event))
+    if rule is None:
+        raise _refuse_by_phase(stream, event)
+    item = rule(stream, event)
+    tag = getattr(event, "subagent_run_id", UNSET)
+    if tag is not UNSET:
+        stream.note_tag(event, tag)
+    return item

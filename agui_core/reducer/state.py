@@ -251,6 +251,11 @@ class ReducerState:
         self.spoken = self.store.spoken
         self.quiet_from = len(self.verifier.stream.started_calls)
 
+    def is_reused(self, id: str) -> bool:
+        """EVT-7: whether a call of the run has the id of one that was answered before the run began."""
+        result = self.store.results.get(id)
+        return result is not None and 0 <= result.added <= self.run_began_at and id not in self.verifier.stream.answered
+
     def begin_run(self, event: e.RunStartedEvent) -> None:
         self.status = "running"
         self.store.settle(self.upcoming)

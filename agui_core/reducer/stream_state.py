@@ -1,9 +1,9 @@
 """Which event may follow which: the rules of runs, steps, items, owners and subagents (protocol sections 5 to 10, 15).
 
 Theory of operation. A stream is in one of four phases, and each phase has a table from event type to *rule*: a function
-`(sequence, event)` that either raises `ProtocolError` and changes nothing, or notes what the event opens and closes and
-returns the item concerned. A type that is missing in a phase's table is refused there. A run event swaps the table, so
-whether a run is active costs nothing to ask.
+`(stream, event)` that either raises `ProtocolError` and changes nothing, or notes what the event opens and closes and
+returns the item concerned. A type that is missing in a phase's table is refused there. A run event changes the phase, so
+whether a run is active costs nothing to ask. The rules and their tables are in `rules`.
 
     idle      RUN_STARTED -> running    RUN_ERROR -> failed
     running   RUN_FINISHED -> finished  RUN_ERROR -> failed    everything else stays
@@ -21,7 +21,7 @@ limits bound. Expects expanded events (section 11).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -33,9 +33,8 @@ from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.messages import AssistantMessage, Message
 from agui_core.reducer.chunks import Owner, name_owner, refuse
 from agui_core.reducer.items import Note, OpenItem
-from agui_core.reducer.rules import TABLES, refuse_by_phase
 
-__all__ = ["StreamState"]
+__all__ = ["Phase", "StreamState"]
 
 
 def _message_owners(sequence: StreamState) -> dict[str, Owner]:
@@ -72,10 +71,13 @@ _TABLES = (
 """What grows within a run, at its end."""
 
 
+Phase: TypeAlias = Literal["idle", "running", "finished", "failed", "finished+", "failed+"]
+
+
 class Mark(NamedTuple):
     """A sequence before an event."""
 
-    phase: str
+    phase: Phase
     thread_id: str | None
     run_id: str | None
     tables: dict[str, Any]
@@ -100,7 +102,6 @@ class StreamState:
         "phase",
         "reasoning_owners",
         "reasonings",
-        "rules",
         "run_id",
         "run_ids",
         "spans",
@@ -116,8 +117,7 @@ class StreamState:
     def __init__(self, limits: Limits, note: Note) -> None:
         self.limits = limits
         self._note = note
-        self.phase = "idle"
-        self.rules = TABLES["idle"]
+        self.phase: Phase = "idle"
         self.thread_id: str | None = None
         self.run_id: str | None = None
         self.run_ids: dict[str, None] = {}
@@ -161,17 +161,6 @@ class StreamState:
         """Whether a run could not finish now (RUN-4)."""
         return bool(self.texts or self.calls or self.reasonings or self.spans or self.steps or self.subagents)
 
-    def verify(self, event: e.Event) -> OpenItem | None:
-        """Judge one event; what it opens or closes is noted. Returns the item that a triad event concerns."""
-        rule = self.rules.get(type(event))
-        if rule is None:
-            raise refuse_by_phase(self, event)
-        item = rule(self, event)
-        tag = getattr(event, "subagent_run_id", UNSET)
-        if tag is not UNSET:
-            self._note_tag(event, tag)
-        return item
-
     def open_item(self, event: e.Event) -> OpenItem | None:
         """The open item that an event names."""
         if isinstance(event, e.ToolCallArgsEvent | e.ToolCallEndEvent | e.ToolCallStartEvent):
@@ -184,20 +173,15 @@ class StreamState:
         twin: StreamState = object.__new__(StreamState)
         for name in self.__slots__:
             value = getattr(self, name)
-            setattr(twin, name, value.copy() if isinstance(value, dict | set) and name != "rules" else value)
+            setattr(twin, name, value.copy() if isinstance(value, dict | set) else value)
         for table in (twin.texts, twin.calls, twin.reasonings):
             table.update({id: replace(item, entry=None) for id, item in table.items()})
         twin._note = note
         return twin
 
-    def set_phase(self, phase: str) -> None:
-        """Go to another phase."""
-        self.phase = phase
-        self.rules = TABLES[phase]
-
     def reopen_run(self) -> None:
         """Let events for a run that has ended pass (lenient)."""
-        self.set_phase(f"{self.phase}+")
+        self.phase = "finished+" if self.phase == "finished" else "failed+"
 
     def unverify(self, event: e.Event, item: OpenItem | None) -> None:
         """Take back an event that was verified last and is refused all the same: what it ended is open again, and what
@@ -242,7 +226,7 @@ class StreamState:
 
     def restore(self, mark: Mark, event: e.Event) -> None:
         """Be as at the mark. What the event opened and ended was taken back by `unverify` already."""
-        self.set_phase(mark.phase)
+        self.phase = mark.phase
         self.thread_id, self.run_id = mark.thread_id, mark.run_id
         for (name, table), length in zip(mark.tables.items(), mark.lengths, strict=True):
             setattr(self, name, table)
@@ -265,7 +249,7 @@ class StreamState:
         self.started_calls, self.answered = {}, set()
         self.thread_id = event.thread_id
         self.run_id = event.run_id
-        self.set_phase("running")
+        self.phase = "running"
 
     def own_messages(self, event: e.Event, messages: tuple[Message, ...], *, authoritative: bool) -> None:
         """Set owners from restated messages: over what is known (SUB-16) or only where nothing is (OPEN-2)."""
@@ -333,7 +317,7 @@ class StreamState:
         """Report a breach that rejects nothing (section 23)."""
         self._note(rule, event.type, message)
 
-    def _note_tag(self, event: e.Event, tag: str) -> None:
+    def note_tag(self, event: e.Event, tag: str) -> None:
         if tag in self.ended_subagents and tag not in self.subagents and not isinstance(event, _SUBAGENT_EVENTS):
             self.warn("SUB-18", event, f"it is attributed to subagent {quoted(tag)}, whose invocation has ended")
         elif tag not in self.tags and len(self.tags) < self.limits.subagents:

@@ -19,6 +19,7 @@ from agui_core.protocol import events as e
 from agui_core.reducer.chunks import CHUNKS, Expander, Expansion
 from agui_core.reducer.items import Note, OpenItem
 from agui_core.reducer.lenient import find_repair
+from agui_core.reducer.rules import verify
 from agui_core.reducer.stream_state import Mark, StreamState
 
 __all__ = ["CONTENT", "Verifier", "VerifiedEvent"]
@@ -97,15 +98,15 @@ class Verifier:
     def _judge(self, event: e.Event) -> list[VerifiedEvent]:
         kind = type(event)
         if not self.expander.lanes and kind not in CHUNKS:
-            item = self.stream.verify(event)
+            item = verify(self.stream, event)
             whole = item is None or (not item.half and kind not in CONTENT)
             return [(event, item)] if whole else self._finish(event, item)
         stream = self.stream
         expansion = self.expander.plan(event)
         steps: list[VerifiedEvent] = []
-        ended = [(end, stream.verify(end)) for end in expansion.ends]
+        ended = [(end, verify(stream, end)) for end in expansion.ends]
         try:
-            judged = [(expanded, stream.verify(expanded)) for expanded in expansion.events]
+            judged = [(expanded, verify(stream, expanded)) for expanded in expansion.events]
         except (ProtocolError, LimitExceeded) as error:
             error.type = event.type  # what is on the wire, and not what it expands to
             for end, item in ended:

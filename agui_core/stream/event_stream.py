@@ -50,7 +50,7 @@ class _Unfinished(AGUIError):
     """The events ended before their run did."""
 
 
-class _Kind(msgspec.Struct):
+class _TypeOnly(msgspec.Struct):
     type: str
 
 
@@ -224,7 +224,7 @@ def _raw(item: object) -> tuple[str, bytes]:
     else:
         raise TypeError(f"an event is a struct, a dict, JSON text or an ag_ui.core event, not a {type(item).__name__}")
     try:
-        kind = msgspec.json.decode(text, type=_Kind).type
+        kind = msgspec.json.decode(text, type=_TypeOnly).type
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         kind = ""
     return kind, sse_block(text)

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from ssl import SSLContext
 from types import NoneType, TracebackType
 from typing import Any, TypeAlias
@@ -156,7 +156,17 @@ class HttpAgent:
         `TransportError` when the peer cannot be reached or answers with anything but an event stream. A connection that
         breaks later, or is idle for too long, is a `TransportError` of `updates()`, and the run is truncated.
         """
-        return HttpRun(self, run_input, reducer, _fields(headers))
+        return HttpRun(partial(self._begin, run_input, reducer, _fields(headers)))
+
+    async def _begin(self, given: object, reducer: Reducer | None, headers: Fields) -> LiveRun:
+        log = WarningLog(self._limits.warnings)
+        run_input = enforce_input(given, log, self._limits)
+        reducer = reducer or Reducer.from_input(run_input, **self._options)
+        peer = self._peer
+        pieces, owned = await self._send(address_input(run_input, log, peer), headers)
+        stage = WithoutSubagents(peer, log, self._limits) if peer and peer.at_most(NO_SUBAGENTS) else None
+        reads = _Reads(pieces, owned, reducer, self._event_timeout, stage)
+        return LiveRun(WireSource(reads), reducer, lambda: tuple(log))
 
     async def _send(self, run_input: RunAgentInput, headers: Fields) -> tuple[AsyncGenerator[bytes, None], Owned]:
         """The pieces of the answer, an open event stream, and what is to be closed after them."""
@@ -203,25 +213,14 @@ class HttpAgent:
 class HttpRun:
     """A run over HTTP that is not yet begun: an async context manager, to be entered once, that yields a `LiveRun`."""
 
-    def __init__(self, agent: HttpAgent, run_input: object, reducer: Reducer | None, headers: Fields) -> None:
-        self._agent = agent
-        self._input = run_input
-        self._reducer = reducer
-        self._headers = headers
+    def __init__(self, begin: Callable[[], Awaitable[LiveRun]]) -> None:
+        self._begin = begin
         self._live: LiveRun | None = None
 
     async def __aenter__(self) -> LiveRun:
         if self._live is not None:
             raise RuntimeError("a run can be entered once; agent.run(...) makes another")
-        agent = self._agent
-        log = WarningLog(agent._limits.warnings)
-        run_input = enforce_input(self._input, log, agent._limits)
-        reducer = self._reducer or Reducer.from_input(run_input, **agent._options)
-        peer = agent._peer
-        pieces, owned = await agent._send(address_input(run_input, log, peer), self._headers)
-        stage = WithoutSubagents(peer, log, agent._limits) if peer and peer.at_most(NO_SUBAGENTS) else None
-        reads = _Reads(pieces, owned, reducer, agent._event_timeout, stage)
-        self._live = LiveRun(WireSource(reads), reducer, lambda: tuple(log))
+        self._live = await self._begin()
         return await self._live.__aenter__()
 
     async def __aexit__(

@@ -8,7 +8,8 @@ from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import DeclarationError, InvalidArguments, ToolError
 from agui_core.tools.interrupts import check_resume, decisions, interrupt_for
 from agui_core.tools.langgraph import langgraph_interrupts
-from agui_core.tools.loop import LoopResult, ToolLoop
+from agui_core.tools.loop import ToolLoop
+from agui_core.tools.loop_result import LoopResult
 from agui_core.tools.states import CallState, Waiting
 from agui_core.tools.toolset import Tool, Toolset
 

@@ -41,7 +41,8 @@ from agui_core.tools.concurrency import ThreadedCall, abandoned_threads
 from agui_core.tools.decision import Asked, BadDecision, normalise
 from agui_core.tools.executor import Executor
 from agui_core.tools.interrupts import decisions, interrupt_for
-from agui_core.tools.loop import LoopResult, LoopStatus, ToolLoop, observe, on_the_wire
+from agui_core.tools.loop_plan import LoopPlan
+from agui_core.tools.loop_result import LoopResult, LoopStatus, observe, on_the_wire
 from agui_core.tools.outcomes import Outcome, denied
 from agui_core.tools.persisted import Persisted
 from agui_core.tools.tracker import CallTracker
@@ -64,7 +65,7 @@ class _DecideFailed(Exception):
 class LoopRun:
     """Gives the events of one run, once. Cancelled in the middle, or closed, it gives no more."""
 
-    def __init__(self, loop: ToolLoop, run_input: RunAgentInput) -> None:
+    def __init__(self, loop: LoopPlan, run_input: RunAgentInput) -> None:
         if not isinstance(run_input, RunAgentInput):
             raise TypeError(f"a run takes a RunAgentInput, not a {type(run_input).__name__}")
         self.result: LoopResult | None = None
@@ -393,7 +394,7 @@ class LoopRun:
         return events
 
 
-def _clients_tools(loop: ToolLoop, run_input: RunAgentInput) -> dict[str, ToolDeclaration]:
+def _clients_tools(loop: LoopPlan, run_input: RunAgentInput) -> dict[str, ToolDeclaration]:
     """The tools that the client runs. It cannot stand in for one of ours."""
     tools: dict[str, ToolDeclaration] = {}
     for tool in run_input.tools or ():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, Literal, TypeAlias, TypeVar, overload
@@ -143,8 +143,10 @@ class Toolset:
 
     __slots__ = ("_tools",)
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            self._put(tool)
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -249,20 +251,12 @@ class Toolset:
         """
         if isinstance(keep, str):
             raise TypeError(f"filter takes a collection of names, not one name; write [{keep!r}]")
-        kept = Toolset()
-        for tool in self:
-            if keep(tool) if callable(keep) else tool.name in keep:
-                kept._put(tool)
-        return kept
+        return Toolset(tool for tool in self if (keep(tool) if callable(keep) else tool.name in keep))
 
     @staticmethod
     def merge(*toolsets: Toolset) -> Toolset:
         """A new toolset with the tools of all, in order. A name that occurs twice is a `DeclarationError`."""
-        merged = Toolset()
-        for toolset in toolsets:
-            for tool in toolset:
-                merged._put(tool)
-        return merged
+        return Toolset(tool for toolset in toolsets for tool in toolset)
 
     def as_tools(self) -> tuple[protocol.ToolDeclaration, ...]:
         """The tools as `RunAgentInput.tools` carries them."""

@@ -9,7 +9,8 @@ import agui_core as agui
 from agui_core.protocol import messages as m
 from agui_core.protocol.run import ResumeEntry
 from agui_core.tools import Toolset
-from agui_core.tools.loop import LoopResult, ToolLoop
+from agui_core.tools.loop import ToolLoop
+from agui_core.tools.loop_result import LoopResult
 
 __all__ = ["Went", "adding", "again", "call", "entry", "given", "go", "scripted"]
 

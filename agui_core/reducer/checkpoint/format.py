@@ -25,6 +25,7 @@ from msgspec import Struct
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer.chunks import ChunkStream
+from agui_core.reducer.stream_state import Phase
 from agui_core.warnings import ProtocolWarning
 from agui_core.wire import Boundary
 from agui_core.wire.framing import BufferState
@@ -127,7 +128,7 @@ class OpenRecord(Struct, frozen=True, array_like=True):
 class SequencePart(Struct, frozen=True, array_like=True):
     """What is open, and what this run knows of owners."""
 
-    phase: str
+    phase: Phase
     thread_id: str | None
     run_id: str | None
     fresh: bool

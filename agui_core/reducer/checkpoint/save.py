@@ -321,15 +321,13 @@ def _fill(state: ReducerState, whole: Whole) -> None:
 def _fill_conversation(state: ReducerState, places: Places, part: ConversationPart) -> dict[Ref, Builder]:
     conversation = state.store
     entries: dict[Ref, Builder] = {}
+    messages: list[MessageBuilder] = []
     for serial in places.serials():
         entry = _message_entry(places.records[serial], state)
-        conversation._stand(entry)
-        conversation.index.setdefault(entry.id, entry)
-        conversation.count += 1
-        conversation.call_count += len(entry.calls or ())
+        messages.append(entry)
         entries[serial, -1] = entry
         entries.update(((serial, place), call) for place, call in enumerate(entry.calls or ()))
-    conversation._ordered, conversation._built = False, None
+    conversation.fill(messages)
     conversation.log = [entries[ref] for ref in places.log]
     calls = [entries[ref] for ref in places.calls]
     conversation.calls = {call.id: call for call in calls if isinstance(call, CallBuilder)}
@@ -377,7 +375,7 @@ def _fill_run(state: ReducerState, part: RunPart) -> None:
 
 def _fill_sequence(state: ReducerState, whole: Whole, entries: Mapping[Ref, Builder]) -> None:
     stream, expander, part = state.verifier.stream, state.verifier.expander, whole.last.sequence
-    stream.set_phase(part.phase)
+    stream.phase = part.phase
     stream.thread_id, stream.run_id = part.thread_id, part.run_id
     for name, table in whole.tables.items():
         setattr(stream, name, table)

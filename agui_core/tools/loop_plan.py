@@ -1,0 +1,28 @@
+"""What a tool loop is made of, as its runs need it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from agui_core.protocol.messages import Message
+from agui_core.protocol.run import ToolDeclaration
+from agui_core.tools.executor_settings import ExecutorSettings
+from agui_core.tools.toolset import Toolset
+
+__all__ = ["Decide", "LoopPlan"]
+
+Decide: TypeAlias = Callable[[tuple[Message, ...], tuple[ToolDeclaration, ...]], "Awaitable[Any] | Any"]
+"""Given the conversation so far and the tools that may be called, what next."""
+
+
+class LoopPlan(NamedTuple):
+    """The parts of a `ToolLoop`, checked."""
+
+    decide: Decide
+    decides_async: bool
+    """Whether a call of `decide` gives a coroutine. A sync one runs in a thread."""
+    toolset: Toolset
+    max_tool_calls: int
+    settings: ExecutorSettings
+    """How calls are run."""
