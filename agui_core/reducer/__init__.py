@@ -1,4 +1,23 @@
-"""Events to messages and state. Pure, synchronous, no I/O."""
+"""Events to messages and state. Pure, synchronous, no I/O.
+
+Start with `reducer`, then follow an event: `apply` is the way in, `verify` accepts it, `handlers` make the change.
+
+    reducer            `Reducer`: what users hold
+    state              `ReducerState`: every field it has; `accounting` counts against the limits, `copying` copies it
+    apply              bytes, dicts and structs in: the fast path and the careful way
+    verify             `Verifier`: expand, judge, repair; `chunks` expands, `lenient` repairs
+    stream_state       what is open and who owns what; `rules` has one function per event type and a table per phase
+    handlers           what each event does, in a table; `run_handlers` those of a run
+    message_store      the messages in order; `builders` are messages and calls while they grow, `reconcile` snapshots
+    views              `Run`, `Changes`, `ToolCallView`; `call_arguments` and `typed_arguments` read arguments
+    partial_json       a JSON value whose text still arrives
+    json_patch         JSON Patch on documents that are shared; `json_pointer` finds places
+    checkpoint         all that a reducer holds, as bytes
+    conformer          clean events for gateways; `compact` shortens a stream, `patch_merger` its patches
+
+To add an event type: its struct in `protocol.events`, its rule in `rules`, its handler in `handlers`, what a limit may
+refuse of it in `apply` (`_RISKS`), and its sentence in `agui_core.rules`.
+"""
 
 from __future__ import annotations
 

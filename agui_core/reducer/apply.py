@@ -1,10 +1,14 @@
 """Events in: how bytes, dicts and structs become changes of messages and state.
 
-Theory of operation. Plain content (see `wire.fast_events`) of an item that is *warm* is a look-up by id and an append: the
-tables `_warm` map the ids of open items to their entries, so being found proves that a run is active, the item is open,
-and nothing else has to be done than to note that it changed. Where that is noted already, the item is *hot*, and the
-tables `_hot` map its id to its list of pieces. Everything else is *taken*: the gate expands and verifies it, its
-handlers first check what can fail and then change the conversation, and the observer is told.
+Theory of operation. Most events of a stream are plain content (see `wire.fast_events`): one more piece of an open text
+message or tool call. For these there is a fast path. `ReducerState.fast` maps the ids of open items to their builders:
+an id that is found proves that a run is active and the item is open, so the piece is appended and the builder noted as
+changed. Once it is noted, `fast_pieces` maps its id to its list of pieces, and only the append is left. What needs more
+than an append (an open chunk stream, an observer, a limit that is near) switches the fast path off by swapping these
+tables for empty ones, so the hot loop never tests a flag.
+
+Every other event goes the careful way, `apply_decoded`: the verifier expands and judges it, its handler prepares what
+can fail, then changes messages and state, and the observer is told.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A document that is known while its patches are folded: `PatchMerger`, which compaction uses for the state and activities.
+"""`PatchMerger`: many patches of one document merged to few, for compaction of the state and of activities.
 
-What is to be said about the document waits here as a patch, or as the whole of it once that is shorter. A patch costs
-itself and its path; the document is measured only after patches of at least its size, so that a stream costs time in
+What is to be said about the document waits here as a patch, or as the whole document once that is shorter. A patch
+costs itself and its path. The document is measured only after patches of at least its size, so a stream costs time in
 proportion to its length.
 """
 

@@ -1,9 +1,8 @@
-"""All that a reducer holds, and where it stands: its place in the stream, its versions, what is warm, and what counts
-towards the limits.
+"""`ReducerState`: every field that a reducer has, as plain attributes, and the few steps that all who change it share.
 
-Nothing is counted per event: content leaves one piece of text each, which is counted when the pieces are joined. What
-makes content need more than an append (an open chunk stream, an observer, a limit that is near) hides the tables of
-what is warm, instead of being asked for each event.
+`apply` brings events in, `handlers` change messages and state, `accounting` counts against the limits, `copying` and
+`checkpoint` copy and save it, `Reducer` shows it. Versions are counted without a counter in the hot loop: each content
+event leaves one piece of text, and the pieces are counted when they are joined.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ FAMILY: dict[type, int] = {
 
 
 class ReducerState:
-    """Everything that a reducer holds. `Intake` adds the way in, and `Reducer` what is read."""
+    """Everything that a reducer holds."""
 
     def __init__(
         self,
@@ -85,7 +84,7 @@ class ReducerState:
         self.middleware = tuple(middleware)
         self.on_event = on_event
         self.fast_items: FastTables = ({}, {}, {})
-        """What is warm unless nothing may be."""
+        """Builders of the open items that plain content may be appended to, by id; `fast` is this, or empty."""
         self.near_limit = False
         self.refresh_fast()
         self.prepared: Any = None
@@ -185,14 +184,15 @@ class ReducerState:
         """A content event left a piece, which counts for it."""
         self.other_events -= 1
 
-    # --- what is warm: items whose plain content needs no more than a look-up and an append -----------------------
+    # --- the fast path: items whose plain content needs no more than a look-up and an append ------------------------
 
     def refresh_fast(self) -> None:
-        # An open chunk stream may have to be closed by any content, an observer wants to see it, and where the room
-        # is used up it has to be counted first.
-        cold = self.verifier.expander.lanes or self.near_limit or self.on_event is not None
-        self.fast: FastTables = _NO_FAST if cold else self.fast_items
-        self.fast_pieces: PieceTables = _NO_FAST if cold else self.store.hot
+        """Switch the fast path on or off."""
+        # Any content may have to close an open chunk stream, an observer wants to see it, and near a limit it has to be
+        # counted first.
+        off = self.verifier.expander.lanes or self.near_limit or self.on_event is not None
+        self.fast: FastTables = _NO_FAST if off else self.fast_items
+        self.fast_pieces: PieceTables = _NO_FAST if off else self.store.hot
 
     def allow_fast(self, item: OpenItem) -> None:
         entry = item.entry

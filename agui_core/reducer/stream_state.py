@@ -1,9 +1,9 @@
-"""Which event may follow which: the rules of runs, steps, items, owners and subagents (protocol sections 5 to 10, 15).
+"""`StreamState`: what is open, and who owns what, in the run that goes on (protocol sections 5 to 10, 15).
 
-Theory of operation. A stream is in one of four phases, and each phase has a table from event type to *rule*: a function
-`(stream, event)` that either raises `ProtocolError` and changes nothing, or notes what the event opens and closes and
-returns the item concerned. A type that is missing in a phase's table is refused there. A run event changes the phase, so
-whether a run is active costs nothing to ask. The rules and their tables are in `rules`.
+Theory of operation. A stream is in one of four phases. `rules` has a table for each phase, from event type to *rule*,
+a function `(stream, event)`. It either raises `ProtocolError` and changes nothing, or notes here what the event opens
+and closes and returns the item concerned. A type that is missing in a phase's table is refused there. A run event
+changes the phase, so no rule has to ask whether a run is active.
 
     idle      RUN_STARTED -> running    RUN_ERROR -> failed
     running   RUN_FINISHED -> finished  RUN_ERROR -> failed    everything else stays
@@ -13,9 +13,9 @@ whether a run is active costs nothing to ask. The rules and their tables are in 
 The lenient policy knows two more, for events that come after a run's end: `finished+` and `failed+` take all that a
 running run takes, but none of its ends.
 
-An open item is an `OpenItem`: it proves that the item is open and who owns it. One dictionary look-up by id verifies an
-event; nothing here grows with the text or with what came before, save for the owners of this run's items, which the
-limits bound. Expects expanded events (section 11).
+An `OpenItem` in a table proves that the item is open and says who owns it, so one look-up by id verifies an event.
+Nothing here grows with the text. What grows are the owners of this run's items, which the limits bound. Expects
+expanded events (section 11).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""From decoded events to accepted ones: chunk expansion, sequence checking, halves of characters, and lenient repairs.
+"""`Verifier`: from decoded events to accepted ones, by chunk expansion, the rules, and the lenient repairs.
 
-`Verifier.admit` takes one event and returns the *steps* that it amounts to: expanded, verified events, each with the open
-item that it concerns. Either all of them are accepted or the event is refused and nothing changed. In the lenient
-policy nothing is refused: the event is repaired as `repair.py` says, or skipped, with a warning.
+`Verifier.admit` takes one event and returns what it amounts to: expanded, verified events, each with the open item that
+it concerns. Either all of them are accepted, or the event is refused and nothing changed. The halves of characters that
+deltas cut in two are joined here as well. The lenient policy refuses nothing: it repairs the event as `lenient` says,
+or skips it, with a warning.
 """
 
 from __future__ import annotations

@@ -137,8 +137,8 @@ class ToolCallView:
 
     def partial_as(self, type: Any) -> Any:
         """What fits `type` of the arguments so far. For a Struct, a dataclass or a TypedDict: a frozen object with its
-        fields, each UNSET as long as it is absent or does not fit yet, and the same inside them (see
-        `agui_core.reducer.typed_arguments`). Good for display at any time, also of broken arguments. Costs what the value costs.
+        fields, each UNSET as long as it is absent or does not fit yet, and the same inside them. Good for display at
+        any time, also of broken arguments. Costs what the value costs.
         """
         return partial(self.args, type)
 

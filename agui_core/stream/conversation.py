@@ -200,9 +200,9 @@ class Conversation:
         """The user says something: text, content parts, or a whole user message; parts and messages are structs or
         wire dicts.
 
-        Raises `StillWaiting` while a turn is going on or somebody has to act on the last run. With `abandon` the user goes
-        on all the same: what is going on is stopped, open interrupts are given up, and unanswered calls get an answer
-        that says so. Raises `ProtocolError` for malformed content.
+        Raises `StillWaiting` while a turn is going on or somebody has to act on the last run. With `abandon` the user
+        goes on all the same: what is going on is stopped, open interrupts are given up, and unanswered calls get an
+        answer that says so. Raises `ProtocolError` for malformed content.
         """
         message = self._message(content)
         since, going = self.reducer.version, self._turn

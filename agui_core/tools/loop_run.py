@@ -1,9 +1,10 @@
 """One run of a `ToolLoop`: begin or take up again, decide, answer, and so on until it ends.
 
-Inside is a conversation of its own, a reducer that starts from the run input. Each decision is played into it as a run
-of calls, which a `CallTracker` and `Executor` then treat as any application's: judged, run, answered in call order. What
-is played, and the answers, is what goes out, so the stream folds to what the model saw. All that happens, happens
-inside `__anext__`, in the task of whoever asks: no task outlives it, and no scope is open while nobody asks. So the
+A run holds a conversation of its own: a reducer that starts from the run input. Each decision is played into it as a
+run of calls, which `CallTracker` and `Executor` treat as any application's: judged, run, answered in call order. What
+is played, and the answers, go out as events, so the stream folds to what the model saw.
+
+All work happens inside `__anext__`, in the caller's task. No task outlives it, and no scope is open in between. So the
 results of calls that run at the same time come together, when the last of them is in.
 """
 

@@ -178,8 +178,8 @@ class Toolset:
     ) -> Any:
         """Declare a function, bound method, `functools.partial` or callable object as a tool; gives it back unchanged.
 
-        The description is the first paragraph of the docstring, the schema comes from the signature (see `ToolSignature`).
-        A tool with `effects` asks for approval unless `approval` says otherwise. Raises `DeclarationError`.
+        The description is the first paragraph of the docstring, the schema comes from the signature. A tool with
+        `effects` asks for approval unless `approval` says otherwise. Raises `DeclarationError`.
         """
 
         def declare(function: F) -> F:

@@ -1,9 +1,9 @@
-"""What is known of the calls of the last run besides the conversation: offered, asked, approved, begun, answered.
+"""`CallTracker`: what is known of the calls of the last run besides the conversation: offered, asked, approved, begun.
 
-The reducer does not know who declared a tool, what was advertised for a run, or who approved what. The ledger does, and
-compares notes with the reducer before each answer it gives: what changed in between voids what was decided (TOOL-6).
-Synchronous; all that has to outlive the process is one struct, `Persisted`. Reading it costs what changed since the last
-read, plus one step for each call of the last run.
+The reducer does not know who declared a tool, what was advertised for a run, or who approved what. The tracker does,
+and compares notes with the reducer before each answer it gives: what changed in between voids a decision (TOOL-6).
+Synchronous. What has to outlive the process is one struct, `Persisted`. A read costs what changed since the last read,
+plus one step for each call of the last run.
 """
 
 from __future__ import annotations

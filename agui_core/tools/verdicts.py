@@ -1,7 +1,7 @@
 """What people decide: what they are asked, and how a decision reaches the call or the interrupt that it is about.
 
-Plain functions over a `CallTracker`, which keeps what they say. A decision is for what was shown: its digest, or the call as
-this process showed it last, has to be that of the call as it is now.
+Plain functions over a `CallTracker`, which keeps the decisions. A decision is for what was shown: its digest, or the
+call as this process showed it last, has to be that of the call as it is now.
 """
 
 from __future__ import annotations

@@ -1,4 +1,16 @@
-"""Bytes to events and back: readers, decoding with the compatibility boundary and enforcement, encoding."""
+"""Bytes to events and back.
+
+Start with `decode`: bytes become structs at one go where they conform, and are read, repaired and judged where not.
+
+    framing            bytes cut anywhere become records; `sse` and `json_lines` say where a record ends
+    batch              many JSON texts decoded in one call, exactly
+    fast_events        content events with nothing but their text, which decode fastest
+    decode             one event, many events, other shapes; `parse` reads JSON texts that may be hostile
+    compat             the compatibility boundary: retired names and shapes, upgraded
+    shapes             what each struct may hold; `sanitize` judges a value by it, `malformed` says what is wrong
+    json_values        depth, clean copies, halves of surrogate pairs; `pydantic_models` objects of other packages
+    encode             structs to JSON; `outgoing` run inputs, `old_peers` for older agents
+"""
 
 from __future__ import annotations
 
