@@ -6,49 +6,64 @@
     reducer.apply_sse(data)          # bytes as they come off the wire, cut anywhere
     reducer.messages, reducer.state
 
-Everything here works without an event loop. What needs one, or an extra, is loaded when it is first touched.
+Each name is loaded when it is first touched, so a program pays for what it uses: one that only reduces loads no
+event loop and nothing of `tools`, `stream` and `cli`.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agui_core.errors import (
-    AGUIError,
-    ApprovalError,
-    DecodeError,
-    LimitExceeded,
-    PatchError,
-    ProtocolError,
-    ResumeError,
-    StillWaiting,
-    TransportError,
-)
-from agui_core.limits import Limits
-from agui_core.reducer import (
-    ArgumentsError,
-    Changes,
-    Conformer,
-    PartialJson,
-    Reducer,
-    Run,
-    ToolCallView,
-    apply_patch,
-    compact,
-    conform,
-    reduce,
-)
-from agui_core.warnings import ProtocolWarning
-from agui_core.wire import JSONLinesDecoder, SSEDecoder, decode, encode, encode_sse, to_wire, validate
+from agui_core._lazy import later
 
 if TYPE_CHECKING:
+    from agui_core.errors import (
+        AGUIError,
+        ApprovalError,
+        DecodeError,
+        LimitExceeded,
+        PatchError,
+        ProtocolError,
+        ResumeError,
+        StillWaiting,
+        TransportError,
+    )
+    from agui_core.limits import Limits
     from agui_core.protocol import UNSET, Event, Interrupt, ResumeEntry, RunAgentInput, events, messages
-    from agui_core.stream import Conversation, EventStream, HttpAgent, follow, follow_sync, serve
+    from agui_core.reducer import (
+        ArgumentsError,
+        Changes,
+        Conformer,
+        PartialJson,
+        Policy,
+        Reducer,
+        Run,
+        Status,
+        ToolCallView,
+        apply_patch,
+        compact,
+        conform,
+        reduce,
+    )
+    from agui_core.stream import (
+        Conversation,
+        EventStream,
+        HttpAgent,
+        LiveRun,
+        Turn,
+        Update,
+        Usage,
+        follow,
+        follow_sync,
+        serve,
+    )
     from agui_core.tools import (
+        ApprovalRequest,
         Calls,
+        CallState,
         DeclarationError,
         InvalidArguments,
+        LoopResult,
         Tool,
         ToolContext,
         ToolError,
@@ -59,12 +74,16 @@ if TYPE_CHECKING:
         interrupt_for,
         langgraph_interrupts,
     )
+    from agui_core.warnings import ProtocolWarning
+    from agui_core.wire import JSONLinesDecoder, SSEDecoder, decode, encode, encode_sse, to_wire, validate
 
 __all__ = [
     "UNSET",
     "AGUIError",
     "ApprovalError",
+    "ApprovalRequest",
     "ArgumentsError",
+    "CallState",
     "Calls",
     "Changes",
     "Conformer",
@@ -79,8 +98,11 @@ __all__ = [
     "JSONLinesDecoder",
     "LimitExceeded",
     "Limits",
+    "LiveRun",
+    "LoopResult",
     "PartialJson",
     "PatchError",
+    "Policy",
     "ProtocolError",
     "ProtocolWarning",
     "Reducer",
@@ -89,6 +111,8 @@ __all__ = [
     "Run",
     "RunAgentInput",
     "SSEDecoder",
+    "Status",
+    "StillWaiting",
     "Tool",
     "ToolCallView",
     "ToolContext",
@@ -96,8 +120,10 @@ __all__ = [
     "ToolLoop",
     "Toolset",
     "TransportError",
+    "Turn",
+    "Update",
+    "Usage",
     "Verdict",
-    "StillWaiting",
     "apply_patch",
     "compact",
     "conform",
@@ -117,43 +143,75 @@ __all__ = [
     "validate",
 ]
 
-# Imported when it is first touched, from the room that has it: what needs an event loop or an extra, and plain data.
-_LATER = {
+_HOMES = {
     "UNSET": "protocol",
+    "AGUIError": "errors",
+    "ApprovalError": "errors",
+    "ApprovalRequest": "tools",
+    "ArgumentsError": "reducer",
+    "CallState": "tools",
     "Calls": "tools",
+    "Changes": "reducer",
+    "Conformer": "reducer",
     "Conversation": "stream",
     "DeclarationError": "tools",
+    "DecodeError": "errors",
     "Event": "protocol",
     "EventStream": "stream",
     "HttpAgent": "stream",
     "Interrupt": "protocol",
     "InvalidArguments": "tools",
+    "JSONLinesDecoder": "wire",
+    "LimitExceeded": "errors",
+    "Limits": "limits",
+    "LiveRun": "stream",
+    "LoopResult": "tools",
+    "PartialJson": "reducer",
+    "PatchError": "errors",
+    "Policy": "reducer",
+    "ProtocolError": "errors",
+    "ProtocolWarning": "warnings",
+    "Reducer": "reducer",
     "ResumeEntry": "protocol",
+    "ResumeError": "errors",
+    "Run": "reducer",
     "RunAgentInput": "protocol",
+    "SSEDecoder": "wire",
+    "Status": "reducer",
+    "StillWaiting": "errors",
     "Tool": "tools",
+    "ToolCallView": "reducer",
     "ToolContext": "tools",
     "ToolError": "tools",
     "ToolLoop": "tools",
     "Toolset": "tools",
+    "TransportError": "errors",
+    "Turn": "stream",
+    "Update": "stream",
+    "Usage": "stream",
     "Verdict": "tools",
+    "apply_patch": "reducer",
+    "compact": "reducer",
+    "conform": "reducer",
     "decisions": "tools",
+    "decode": "wire",
+    "encode": "wire",
+    "encode_sse": "wire",
     "events": "protocol",
     "follow": "stream",
     "follow_sync": "stream",
     "interrupt_for": "tools",
     "langgraph_interrupts": "tools",
     "messages": "protocol",
+    "reduce": "reducer",
     "serve": "stream",
+    "to_wire": "wire",
+    "validate": "wire",
 }
+"""The room, or the module before all rooms, that each name is imported from when it is first touched."""
 
-
-def __getattr__(name: str) -> Any:
-    room = _LATER.get(name)
-    if room is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{room}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # so that type checkers know that there are no other names
+    __getattr__ = later(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

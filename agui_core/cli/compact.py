@@ -14,7 +14,7 @@ from agui_core.cli.reduce import add_source, make_reducer, warn_of_end
 from agui_core.cli.terminal import Progress, plural
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
-from agui_core.reducer.compact import compact
+from agui_core.reducer.compaction import compact
 from agui_core.wire import encode
 from agui_core.wire.sse import sse_block
 

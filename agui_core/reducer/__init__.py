@@ -13,7 +13,7 @@ Start with `reducer`, then follow an event: `apply` is the way in, `verify` acce
     partial_json       a JSON value whose text still arrives
     json_patch         JSON Patch on documents that are shared; `json_pointer` finds places
     checkpoint         all that a reducer holds, as bytes
-    conformer          clean events for gateways; `compact` shortens a stream, `patch_merger` its patches
+    conformer          clean events for gateways; `compaction` shortens a stream, `patch_merger` its patches
 
 To add an event type: its struct in `protocol.events`, its rule in `rules`, its handler in `handlers`, what a limit may
 refuse of it in `apply` (`_RISKS`), and its sentence in `agui_core.rules`.
@@ -21,14 +21,19 @@ refuse of it in `apply` (`_RISKS`), and its sentence in `agui_core.rules`.
 
 from __future__ import annotations
 
-from agui_core.reducer.compact import compact
-from agui_core.reducer.conformer import Conformer, conform
-from agui_core.reducer.json_patch import apply_patch
-from agui_core.reducer.partial_json.parser import PartialJson
-from agui_core.reducer.reducer import Reducer, reduce
-from agui_core.reducer.state import Middleware, Policy, Status
-from agui_core.reducer.typed_arguments import ArgumentsError
-from agui_core.reducer.views import Changes, Run, ToolCalls, ToolCallView
+from typing import TYPE_CHECKING
+
+from agui_core._lazy import later
+
+if TYPE_CHECKING:
+    from agui_core.reducer.compaction import compact
+    from agui_core.reducer.conformer import Conformer, conform
+    from agui_core.reducer.json_patch import apply_patch
+    from agui_core.reducer.partial_json import PartialJson
+    from agui_core.reducer.reducer import Reducer, reduce
+    from agui_core.reducer.state import Middleware, Policy, Status
+    from agui_core.reducer.typed_arguments import ArgumentsError
+    from agui_core.reducer.views import Changes, Run, ToolCalls, ToolCallView
 
 __all__ = [
     "ArgumentsError",
@@ -47,3 +52,23 @@ __all__ = [
     "conform",
     "reduce",
 ]
+
+_HOMES = {
+    "ArgumentsError": "typed_arguments",
+    "Changes": "views",
+    "Conformer": "conformer",
+    "Middleware": "state",
+    "PartialJson": "partial_json",
+    "Policy": "state",
+    "Reducer": "reducer",
+    "Run": "views",
+    "Status": "state",
+    "ToolCallView": "views",
+    "ToolCalls": "views",
+    "apply_patch": "json_patch",
+    "compact": "compaction",
+    "conform": "conformer",
+    "reduce": "reducer",
+}
+if not TYPE_CHECKING:  # so that type checkers know that there are no other names
+    __getattr__ = later(__name__, _HOMES)

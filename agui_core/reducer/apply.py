@@ -23,7 +23,6 @@ from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET
 from agui_core.reducer.accounting import charge, event_size, grant, measure_overhead
 from agui_core.reducer.handlers import HANDLERS
-from agui_core.reducer.partial_json.parser import PartialJson
 from agui_core.reducer.state import FAMILY, REFUSALS, Middleware, ReducerState
 from agui_core.reducer.verify import VerifiedEvent
 from agui_core.wire import Batch, JSONLinesDecoder, SSEDecoder, check_nesting, cut
@@ -333,6 +332,8 @@ def _observe(state: ReducerState, event: e.Event) -> None:
 
 def _is_cut(payload: bytes) -> bool:
     """Whether a text is the beginning of a JSON value, and no whole one."""
+    from agui_core.reducer.partial_json.parser import PartialJson  # only where a stream ends without a line end
+
     document = PartialJson()
     document.feed(payload.decode(errors="replace"))
     if document.error is not None:

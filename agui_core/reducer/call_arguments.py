@@ -6,12 +6,15 @@ repaired. A closed call that nobody read before is decoded in one go.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from agui_core.protocol.base import UNSET
-from agui_core.reducer.partial_json.parser import JsonFault, PartialJson
+from agui_core.reducer.partial_json.fault import JsonFault
+
+if TYPE_CHECKING:
+    from agui_core.reducer.partial_json.parser import PartialJson
 
 __all__ = ["CallArguments"]
 
@@ -40,7 +43,7 @@ class CallArguments:
         elif not (complete and self._parser is None and self._read_whole(text, nesting)):
             self._read_on(text, nesting)
             if complete and self.fault is None:
-                self._end(text)
+                self._end(text, nesting)
         if complete and broken and self.fault is None:
             self.fault = JsonFault(
                 text.find("\N{REPLACEMENT CHARACTER}"), "half a surrogate pair without the other half"
@@ -58,20 +61,26 @@ class CallArguments:
 
     def _read_on(self, text: str, nesting: int) -> None:
         if self._parser is None:
-            self._parser = PartialJson(depth_limit=nesting)
+            self._parser = _parser(nesting)
         # The parser is never closed, as a closed call may be reopened and go on (TOOL-6).
         self._parser.feed(text[self._fed :])
         self._fed = len(text)
         self.value, self.fault = self._parser.value, self._parser.error
 
-    def _end(self, text: str) -> None:
+    def _end(self, text: str, nesting: int) -> None:
         """Judge a text that has ended: is it whole?"""
         if self._parser is not None and self._parser.complete:
             return
         if self.value is UNSET and self._read_whole(text, 0):
             return  # only its end tells that a number is whole
-        ended = PartialJson()
+        ended = _parser(nesting)
         if self.value is UNSET:
             ended.feed(text)  # a number, which only its end shows to be too large
             ended.close()
         self.fault = ended.error or JsonFault(len(text), "the document ends too early")
+
+
+def _parser(nesting: int) -> PartialJson:
+    from agui_core.reducer.partial_json.parser import PartialJson  # 20 ms that only readers of open calls pay
+
+    return PartialJson(depth_limit=nesting)

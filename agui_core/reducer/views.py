@@ -15,7 +15,7 @@ from agui_core.protocol.run import Interrupt, TokenUsage
 from agui_core.reducer.builders import CallBuilder
 from agui_core.reducer.call_arguments import CallArguments
 from agui_core.reducer.message_store import MessageStore
-from agui_core.reducer.partial_json.parser import JsonFault
+from agui_core.reducer.partial_json.fault import JsonFault
 from agui_core.reducer.typed_arguments import ArgumentsError, partial, whole
 
 __all__ = ["Changes", "Run", "ToolCallView", "ToolCalls"]

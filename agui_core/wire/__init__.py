@@ -7,7 +7,8 @@ Start with `decode`: bytes become structs at one go where they conform, and are 
     fast_events        content events with nothing but their text, which decode fastest
     decode             one event, many events, other shapes; `parse` reads JSON texts that may be hostile
     compat             the compatibility boundary: retired names and shapes, upgraded
-    shapes             what each struct may hold; `sanitize` judges a value by it, `malformed` says what is wrong
+    shapes             what each struct may hold; `sanitize` judges a value by it, `surplus` knows unknown members
+    malformed          what is wrong with a value, and where
     json_values        depth, clean copies, halves of surrogate pairs; `pydantic_models` objects of other packages
     encode             structs to JSON; `outgoing` run inputs, `old_peers` for older agents
 """

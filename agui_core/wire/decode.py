@@ -9,6 +9,7 @@ comparison of key sets and converted; and only if that fails as well is it judge
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
@@ -21,13 +22,14 @@ from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire.batch import Batch, decode_joined, join
 from agui_core.wire.compat import TRANSLATED, Boundary, concerns, translate, upgrade_input
 from agui_core.wire.encode import to_wire
-from agui_core.wire.fast_events import PLAIN_OF, FastEvent
+from agui_core.wire.fast_events import FastEvent
 from agui_core.wire.json_values import Copier, check_nesting, holds_foreign, nesting_exceeded, stack_exceeded, too_deep
 from agui_core.wire.malformed import Malformed, Path, describe, pointer
 from agui_core.wire.parse import Text, check_size, parse
 from agui_core.wire.pydantic_models import dumped, is_model
 from agui_core.wire.sanitize import converted, judge, lean, refuse_unknown_kind
 from agui_core.wire.shapes import Findings, Shape, Union, Unrecognised, node_of
+from agui_core.wire.surplus import Surplus
 
 __all__ = ["Decoder", "Policy", "decode"]
 
@@ -42,9 +44,15 @@ _TRY_PLAIN_AGAIN = 15
 _UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 _EVENT_CLASSES = frozenset(EVENT_TYPES.values())
-_union = node_of(Event)
-assert isinstance(_union, Union)
-_SHAPES: dict[str, Shape] = _union.shapes
+
+
+@cache
+def _union() -> Union:
+    """What events may hold, by type; made when the first event does not simply fit."""
+    union = node_of(Event)
+    assert isinstance(union, Union)
+    return union
+
 
 _STREAMED = frozenset(
     {
@@ -70,22 +78,6 @@ def decode(json: Text, on_warning: Callable[[ProtocolWarning], object] | None = 
     told to `on_warning`. The halves of a surrogate pair that a `delta` begins or ends with are left in it.
     """
     return Decoder(WarningLog(listener=on_warning)).decode_one(json)
-
-
-class _Surplus:
-    """The unknown members of an event with just these member names, and what to say about them."""
-
-    __slots__ = ("kind", "names", "plain", "struct", "warnings")
-
-    def __init__(self, shape: Shape, names: tuple[str, ...]) -> None:
-        self.kind = shape.tag
-        self.struct = shape.struct
-        self.names = tuple(name for name in names if name not in shape.known)
-        plain = PLAIN_OF.get(shape.struct)
-        wanted = () if plain is None else {field.encode_name for field in msgspec.structs.fields(plain)} | {"type"}
-        # The simpler struct, where what stays is content and nothing else.
-        self.plain = plain if plain is not None and set(names) - set(self.names) <= set(wanted) else shape.struct
-        self.warnings = [(f"unknown property `{place((name,))}` was removed", pointer((name,))) for name in self.names]
 
 
 class Decoder:
@@ -127,7 +119,7 @@ class Decoder:
         self._watch = min(2 * (limits.nesting + 2), limits.event_bytes // 4 + 1)
         self._mostly_unfit = False
         self._not_plain = 0
-        self._met: dict[str, dict[tuple[str, ...], _Surplus]] = {}
+        self._met: dict[str, dict[tuple[str, ...], Surplus]] = {}
 
     def copy(self, warnings: WarningLog) -> Decoder:
         """An independent decoder at the same point of the stream, with another log."""
@@ -297,7 +289,7 @@ class Decoder:
         Events with a surplus that was met before are collected as well; anything else is looked at alone.
         """
         events: list[Event] = []
-        surpluses: list[_Surplus] = []
+        surpluses: list[Surplus] = []
         unfit = 0
         met = {} if max(map(len, payloads)) >= self._watch else self._met
         for position, obj in enumerate(objects, index):
@@ -329,7 +321,7 @@ class Decoder:
             self.warnings.settle()
         self._mostly_unfit = 4 * unfit > len(payloads)
 
-    def _look_at(self, obj: dict[str, Any], surplus: _Surplus | None, index: int) -> Event | None:
+    def _look_at(self, obj: dict[str, Any], surplus: Surplus | None, index: int) -> Event | None:
         if surplus is not None:  # which has been taken off already
             return self._judge(obj, surplus, index)
         if too_deep(obj, self._limits.nesting + 1):
@@ -410,7 +402,7 @@ class Decoder:
     def _enforce(self, obj: dict[str, Any], index: int | None) -> Event | None:
         """The event of a dict of our own, which may be changed."""
         kind = obj.get("type")
-        shape = _SHAPES.get(kind) if type(kind) is str else None
+        shape = _union().shapes.get(kind) if type(kind) is str else None
         if shape is None:
             self._unknown(obj, index)
             return None
@@ -430,11 +422,11 @@ class Decoder:
         self._note_surplus(surplus, index)
         return event
 
-    def _surplus(self, shape: Shape, names: tuple[str, ...]) -> _Surplus:
+    def _surplus(self, shape: Shape, names: tuple[str, ...]) -> Surplus:
         known = self._met.get(shape.tag)
         surplus = known.get(names) if known is not None else None
         if surplus is None:
-            surplus = _Surplus(shape, names)
+            surplus = Surplus(shape, names)
             # What the boundary has business with is never taken for routine.
             if shape.tag not in TRANSLATED and "rawEvent" not in names and sum(map(len, names)) < _REMEMBERED:
                 known = self._met.setdefault(shape.tag, {})
@@ -442,12 +434,12 @@ class Decoder:
                     known[names] = surplus
         return surplus
 
-    def _judge(self, obj: dict[str, Any], surplus: _Surplus, index: int | None) -> Event | None:
+    def _judge(self, obj: dict[str, Any], surplus: Surplus, index: int | None) -> Event | None:
         """The verdict in full on a dict that did not convert, its unknown members already taken off."""
         court = Findings(lenient=self.policy == "lenient")
         kind = surplus.kind
         try:
-            judged = _SHAPES[kind].judge(obj, (), court)
+            judged = _union().shapes[kind].judge(obj, (), court)
             for rule, message, path in court.forgiven:
                 self._note(rule, message, path, kind, index, refused=True)
             if isinstance(judged, Unrecognised):
@@ -464,7 +456,7 @@ class Decoder:
 
     def _unknown(self, obj: dict[str, Any], index: int | None) -> None:
         try:
-            verdict = _union.judge(obj, (), Findings())
+            verdict = _union().judge(obj, (), Findings())
         except Malformed as malformed:
             self._refuse(malformed, None, index)
         else:
@@ -477,7 +469,7 @@ class Decoder:
     ) -> None:
         self.warnings.add(rule, message, index=index, type=kind, path=path, refused=refused)
 
-    def _note_surplus(self, surplus: _Surplus, index: int | None) -> None:
+    def _note_surplus(self, surplus: Surplus, index: int | None) -> None:
         for message, path in surplus.warnings:
             self._note("PROC-5", message, path, surplus.kind, index)
 

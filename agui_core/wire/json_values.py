@@ -15,7 +15,7 @@ import msgspec
 from agui_core._text import quoted
 from agui_core.errors import LimitExceeded
 from agui_core.protocol.base import UNSET
-from agui_core.protocol.events import EVENT_TYPES, Event
+from agui_core.protocol.events import Event
 from agui_core.wire.malformed import Malformed, Path
 from agui_core.wire.pydantic_models import dumped, is_model
 
@@ -83,7 +83,15 @@ def _open_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(field.name for field in shape.fields if not isinstance(field.type, flat))
 
 
-_OPEN_FIELDS = {kind: _open_fields(kind) for kind in EVENT_TYPES.values()}
+class _OpenFields(dict[type[msgspec.Struct], tuple[str, ...]]):
+    """The members of each type of event that may be nested, found when the type is met first."""
+
+    def __missing__(self, kind: type[msgspec.Struct]) -> tuple[str, ...]:
+        fields = self[kind] = _open_fields(kind)
+        return fields
+
+
+_OPEN_FIELDS = _OpenFields()
 
 
 def check_nesting(event: Event, limit: int) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias, cast
 
 __all__ = [
@@ -117,10 +118,10 @@ class GrammarState:
     `match(text, position)` always matches. `expects` says in words what must come. `in_string`: the text is between
     quotes, and `plain`: a delta may be appended to it as it is. `has_slot`: the key or the index of the value now
     growing is known. `ended` is the state after the string that this one is in, or itself; `steps` are what the parser
-    does for each group.
+    does for each group. A pattern is compiled when it is used first, as some take milliseconds.
     """
 
-    __slots__ = ("ended", "expects", "has_slot", "in_string", "match", "plain", "steps")
+    __slots__ = ("_pattern", "ended", "expects", "has_slot", "in_string", "match", "plain", "steps")
 
     def __init__(
         self,
@@ -131,13 +132,18 @@ class GrammarState:
         plain: bool = False,
         has_slot: bool = False,
     ) -> None:
-        self.match = cast("Callable[[str, int], Match]", re.compile(pattern).match)
+        self._pattern = pattern
+        self.match: Callable[[str, int], Match] = self._compile
         self.expects = expects
         self.ended = ended or self
         self.in_string = ended is not None
         self.plain = plain
         self.has_slot = has_slot
         self.steps: Sequence[Callable[[Any, Match], GrammarState]] = ()
+
+    def _compile(self, text: str, position: int) -> Match:
+        self.match = match = cast("Callable[[str, int], Match]", re.compile(self._pattern).match)
+        return match(text, position)
 
 
 class Kind:
@@ -241,10 +247,12 @@ def _prefix(parts: tuple[str, ...]) -> str:
     return parts[0] + (f"(?:{_prefix(parts[1:])})?" if len(parts) > 1 else "")
 
 
-_escape_prefixes = [re.compile(_prefix(parts)) for parts in _ESCAPES]
+@cache
+def _escape_prefixes() -> list[re.Pattern[str]]:
+    return [re.compile(_prefix(parts)) for parts in _ESCAPES]
 
 
 def escape_end(text: str, position: int) -> int:
     """Where the escape that begins at `position` stops making sense, or the end of the text."""
-    ends = [found.end() for prefix in _escape_prefixes if (found := prefix.match(text, position))]
+    ends = [found.end() for prefix in _escape_prefixes() if (found := prefix.match(text, position))]
     return max(ends)

@@ -18,31 +18,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
 from msgspec import UNSET
 from msgspec.json import encode
 
 from agui_core.reducer.partial_json.cursor import Cursor, RefusedError
+from agui_core.reducer.partial_json.fault import JsonFault
 from agui_core.reducer.partial_json.grammar import LIST, ROOT, RUN, RUN_END, escape_end
 from agui_core.reducer.partial_json.number import PartialNumber
 from agui_core.reducer.partial_json.steps import LITERALS, decode, decode_string
 
-__all__ = ["JsonFault", "PartialJson"]
+__all__ = ["PartialJson"]
 
 _LITERAL_BY_INITIAL: Final = {word[0]: word for word in LITERALS}
 _NUMBER_INITIALS: Final = frozenset("-0123456789")
-
-
-class JsonFault(msgspec.Struct, frozen=True):
-    """Why a text is no JSON document."""
-
-    position: int
-    """Characters before the first one that no document could have there; the text's length when it ends too early."""
-    reason: str
-    """What is wrong there, in words. Never holds more than one character of the text, and that one escaped."""
-
-    def __str__(self) -> str:
-        return f"character {self.position}: {self.reason}"
 
 
 class PartialJson:
