@@ -3,7 +3,7 @@
 Start with `follow`: a source goes into a reducer, and updates come out as often as they are wanted.
 
     source, applier    what a source gives, and how an item of it is applied, whichever form it has
-    pump, readers      one task that pulls the source, readers that are woken; `update` is what they see
+    pump, notifier     one task that pulls the source, and what wakes `readers`; `update` is what they see
     follow             `LiveRun`; `follow_sync` the same for threads
     conversation       `Conversation`: a thread of turns; `turn_runner` runs and answers, `turn` shows it
     http_agent         `HttpAgent`: runs over HTTP

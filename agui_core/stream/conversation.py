@@ -32,8 +32,9 @@ from agui_core.protocol.messages import Message, UserMessage
 from agui_core.protocol.run import Context, ResumeEntry
 from agui_core.reducer import Reducer, Run
 from agui_core.reducer.state import Status
+from agui_core.stream.notifier import Notifier
 from agui_core.stream.readers import check_interval
-from agui_core.stream.turn import Notifier, Turn, Updates
+from agui_core.stream.turn import Turn, Updates
 from agui_core.stream.turn_runner import Agent, OnInterrupt, TurnRunner
 from agui_core.stream.usage import Usage
 from agui_core.tools.approval import ApprovalRequest, Confirm
@@ -117,8 +118,8 @@ class Conversation:
         the last whole run."""
         self.error: Exception | None = None
         """What the latest turn raised."""
-        self._news = Notifier()
-        self._rounds = TurnRunner(
+        self._notifier = Notifier()
+        self._runner = TurnRunner(
             agent,
             calls,
             thread_id or calls.reducer.run.thread_id or str(uuid4()),
@@ -129,7 +130,7 @@ class Conversation:
             progress=progress,
             max_rounds=max_rounds,
             interval=interval,
-            tell=self._news.tell,
+            tell=self._notifier.tell,
         )
         self._turn: Turn | None = None
         self._tasks: TaskGroup | None = None
@@ -139,12 +140,12 @@ class Conversation:
     @property
     def calls(self) -> Calls:
         """The tool calls of the thread."""
-        return self._rounds.calls
+        return self._runner.calls
 
     @property
     def reducer(self) -> Reducer:
         """The reducer of the thread; another one after a refusal."""
-        return self._rounds.reducer
+        return self._runner.reducer
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -169,17 +170,17 @@ class Conversation:
     @property
     def thread_id(self) -> str:
         """The thread's id, as it is sent."""
-        return self._rounds.thread_id
+        return self._runner.thread_id
 
     @property
     def usage(self) -> Usage:
         """Tokens of all runs so far."""
-        return self._rounds.usage
+        return self._runner.usage
 
     @property
     def warnings(self) -> tuple[ProtocolWarning, ...]:
         """What deviated in what was sent and in the runs so far."""
-        return (*self._rounds.log, *self.calls.warnings, *self.reducer.warnings)
+        return (*self._runner.log, *self.calls.warnings, *self.reducer.warnings)
 
     @property
     def turn(self) -> Turn | None:
@@ -192,7 +193,7 @@ class Conversation:
 
     def updates(self) -> Updates:
         """A reader of all turns, until the block is left. It raises nothing: a turn's error is in `error`."""
-        return Updates(self, self._news, None, 0)
+        return Updates(self, self._notifier, None, 0)
 
     # --- what the user does ---------------------------------------------------------------------------------------
 
@@ -214,7 +215,7 @@ class Conversation:
         self._check_entered()
         if abandon:
             self.calls.abandon()
-        self._rounds.say(message)
+        self._runner.say(message)
         return self._start(since, forced=True)
 
     def retry(self) -> Turn:
@@ -233,7 +234,7 @@ class Conversation:
         Raises `StillWaiting` while a turn is going on.
         """
         self._check_idle()
-        return self._start(self.reducer.version, forced=self._rounds.owed and self._rounds.is_free)
+        return self._start(self.reducer.version, forced=self._runner.owed and self._runner.is_free)
 
     def stop(self) -> bool:
         """Stop what is going on: the run in flight, the tools that run, the question that is asked. What came is kept;
@@ -308,7 +309,7 @@ class Conversation:
             # Told of no exception: it would wrap the block's own in a group.
             await self._tasks.__aexit__(None, None, None)
         finally:
-            self._news.close()
+            self._notifier.close()
 
     # --- keeping --------------------------------------------------------------------------------------------------
 
@@ -318,17 +319,17 @@ class Conversation:
 
         Raises `AGUIError` for another `since`, also when a run failed or was refused since: then make a whole one.
         """
-        rounds = self._rounds
+        runner = self._runner
         return msgspec.msgpack.encode(
             _Saved(
                 format=_FORMAT,
                 calls=self.calls.checkpoint(since),
-                thread_id=rounds.thread_id,
+                thread_id=runner.thread_id,
                 stopped=self.stopped,
-                owed=rounds.owed,
-                usage=rounds.usage,
-                answers=encode([answer for given in rounds.answers.values() for answer in given]),
-                since=rounds.since,
+                owed=runner.owed,
+                usage=runner.usage,
+                answers=encode([answer for given in runner.answers.values() for answer in given]),
+                since=runner.since,
             )
         )
 
@@ -355,15 +356,15 @@ class Conversation:
         calls.reducer.end()
         chat = cls(agent, calls=calls, thread_id=last.thread_id, **options)
         chat.stopped = last.stopped
-        rounds = chat._rounds
-        rounds.broke_at = None if calls.reducer.status in ("finished", "interrupted") else last.since
-        rounds.usage, rounds.owed, rounds.answers = last.usage, last.owed and not begun, _read_answers(last.answers)
+        runner = chat._runner
+        runner.broke_at = None if calls.reducer.status in ("finished", "interrupted") else last.since
+        runner.usage, runner.owed, runner.answers = last.usage, last.owed and not begun, _read_answers(last.answers)
         return chat
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
     def _check_entered(self) -> None:
-        if self._tasks is None or self._news.closed:
+        if self._tasks is None or self._notifier.closed:
             raise RuntimeError("a conversation goes on inside its block: async with Conversation(...) as chat")
 
     def _check_idle(self) -> None:
@@ -374,7 +375,7 @@ class Conversation:
 
     def _check_free(self) -> None:
         """Raise `StillWaiting` unless the user may go on."""
-        if not self._rounds.is_free:
+        if not self._runner.is_free:
             waits = self.waiting()
             calls = (*waits.application, *waits.approver)
             about = [f"{noun} {listed(ids)}" for noun, ids in _kinds(calls, waits.interrupts)]
@@ -399,7 +400,7 @@ class Conversation:
             parts = [part if isinstance(part, Mapping) else to_wire(part) for part in content]
             wire = {"id": str(uuid4()), "role": "user", "content": parts}
         upgrade_message(wire, (), lambda rule, told, path: None)
-        message: UserMessage | None = enforced(UserMessage, wire, self._rounds.log, said=True)
+        message: UserMessage | None = enforced(UserMessage, wire, self._runner.log, said=True)
         if message is None:
             raise ProtocolError("what the user says is no user message", rule="PROC-9", type="UserMessage")
         return message
@@ -417,9 +418,9 @@ class Conversation:
         self._check_entered()
         assert self._tasks is not None
         self.stopped, self.error = False, None
-        turn = self._turn = Turn(self, self._news, since)
+        turn = self._turn = Turn(self, self._notifier, since)
         self._tasks.start_soon(self._play, turn, forced, again, message, after)
-        self._news.tell()
+        self._notifier.tell()
         return turn
 
     async def _play(
@@ -433,9 +434,9 @@ class Conversation:
                     with anyio.CancelScope(shield=True):
                         await after.wait_quietly()
                     self.calls.abandon()
-                    self._rounds.say(message)
+                    self._runner.say(message)
                     forced = True
-                turn.ending = await self._rounds.play(forced=forced, again=again)
+                turn.ending = await self._runner.play(forced=forced, again=again)
             if turn.scope.cancelled_caught:
                 turn.ending = "stopped"
         except Exception as error:
@@ -450,13 +451,13 @@ class Conversation:
 
     def _decided(self) -> Turn | None:
         """Something was answered by hand: go on, if that is possible now."""
-        rounds = self._rounds
-        rounds.decisions += 1
-        self._news.tell()
-        if self._turn is not None or self.stopped or self._tasks is None or self._news.closed:
+        runner = self._runner
+        runner.decisions += 1
+        self._notifier.tell()
+        if self._turn is not None or self.stopped or self._tasks is None or self._notifier.closed:
             return None
         approved = any(self.calls.state(id) == "approval-responded" for id in self.waiting().application)
-        return self._start(self.reducer.version) if approved or (rounds.is_free and rounds.is_due) else None
+        return self._start(self.reducer.version) if approved or (runner.is_free and runner.is_due) else None
 
 
 def _kinds(*ids: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:

@@ -41,7 +41,7 @@ class Pump:
         self.close_error: Exception | None = None
         self.intervals: list[float] = []
         """Those of the paced readers."""
-        self._news: Event | None = None
+        self._notifier: Event | None = None
         self._wanted = Event()
         self._taken = Event()
         self._untaken_since = math.inf
@@ -70,9 +70,9 @@ class Pump:
         """Wait until `serial` is another than `seen`, or until the end. Starts the pump."""
         self._wanted.set()
         while self.serial == seen and not self.over.is_set():
-            if self._news is None:
-                self._news = Event()
-            await self._news.wait()
+            if self._notifier is None:
+                self._notifier = Event()
+            await self._notifier.wait()
 
     def take(self) -> None:
         """A reader looks at what there is, so the pump may go on."""
@@ -152,6 +152,6 @@ class Pump:
         self._wake()
 
     def _wake(self) -> None:
-        if self._news is not None:
-            self._news.set()
-            self._news = None
+        if self._notifier is not None:
+            self._notifier.set()
+            self._notifier = None

@@ -12,10 +12,11 @@ from anyio import CancelScope, Event, ResourceGuard
 from anyio.lowlevel import checkpoint
 
 from agui_core.reducer import Reducer
+from agui_core.stream.notifier import Notifier
 from agui_core.stream.update import ReadMark, Update
 from agui_core.tools.calls import Ending as CallsEnding
 
-__all__ = ["ChatUpdate", "Ending", "Notifier", "Turn", "Updates"]
+__all__ = ["ChatUpdate", "Ending", "Turn", "Updates"]
 
 Ending: TypeAlias = CallsEnding | Literal["stopped"]
 """Why a turn ended: `done`, the user may go on; `waiting`, the application or a person has to act; `broken`, the run
@@ -32,45 +33,10 @@ class Chat(Protocol):
     def reducer(self) -> Reducer: ...
 
 
-class Notifier:
-    """Wakes the readers of a conversation."""
-
-    __slots__ = ("_event", "closed", "serial")
-
-    def __init__(self) -> None:
-        self.serial = 0
-        """Grows whenever there is something new to look at."""
-        self.closed = False
-        """Nothing more will come."""
-        self._event: Event | None = None
-
-    def tell(self) -> None:
-        """There is something new."""
-        self.serial += 1
-        self.wake()
-
-    def wake(self) -> None:
-        """Have the readers look again."""
-        if self._event is not None:
-            self._event.set()
-            self._event = None
-
-    def close(self) -> None:
-        """This was the last."""
-        self.closed = True
-        self.wake()
-
-    async def wait(self) -> None:
-        """Wait for something new."""
-        if self._event is None:
-            self._event = Event()
-        await self._event.wait()
-
-
 class Turn:
     """One turn. `async for update in turn` shows it from its beginning; `await turn.wait()` waits for its end."""
 
-    def __init__(self, chat: Chat, news: Notifier, since: int) -> None:
+    def __init__(self, chat: Chat, notifier: Notifier, since: int) -> None:
         self.ending: Ending | None = None
         """Why it ended; None before that, and when it ended with an `error`."""
         self.error: Exception | None = None
@@ -79,7 +45,7 @@ class Turn:
         self.last: int | None = None
         """The serial of its last news; None before its end."""
         self._chat = chat
-        self._news = news
+        self._notifier = notifier
         self._since = since
         self._over = Event()
 
@@ -100,7 +66,7 @@ class Turn:
         """A new reader. After the last update it raises `error`, if there is one. Any number may read; leaving the loop
         does not stop the turn.
         """
-        return Updates(self._chat, self._news, self, self._since)
+        return Updates(self._chat, self._notifier, self, self._since)
 
     async def wait_quietly(self) -> None:
         """Wait for the end, whatever it is."""
@@ -112,8 +78,8 @@ class Turn:
 
     def end(self) -> None:
         """It is over."""
-        self.last = self._news.serial
-        self._news.wake()
+        self.last = self._notifier.serial
+        self._notifier.wake()
         self._over.set()
 
 
@@ -131,11 +97,11 @@ class ChatUpdate(Update):
 class Updates:
     """A reader of one turn, or of a whole conversation until its block is left."""
 
-    __slots__ = ("_chat", "_guard", "_mark", "_news", "_raised", "_seen", "_turn")
+    __slots__ = ("_chat", "_guard", "_mark", "_notifier", "_raised", "_seen", "_turn")
 
-    def __init__(self, chat: Chat, news: Notifier, turn: Turn | None, since: int) -> None:
+    def __init__(self, chat: Chat, notifier: Notifier, turn: Turn | None, since: int) -> None:
         self._chat = chat
-        self._news = news
+        self._notifier = notifier
         self._turn = turn
         self._mark = ReadMark(chat.reducer, since)
         self._guard = ResourceGuard("iterating over")
@@ -149,12 +115,12 @@ class Updates:
         with self._guard:
             await checkpoint()
             last = self._last()
-            while last is None and self._seen == self._news.serial:
-                await self._news.wait()
+            while last is None and self._seen == self._notifier.serial:
+                await self._notifier.wait()
                 last = self._last()
             if last is not None and self._seen >= last:
                 raise self._end()
-            self._seen = self._news.serial
+            self._seen = self._notifier.serial
             self._mark.reducer = self._chat.reducer
             return ChatUpdate(self._mark, self._chat.stopped)
 
@@ -162,7 +128,7 @@ class Updates:
         """The serial of the last news, once that is known."""
         if self._turn is not None:
             return self._turn.last
-        return self._news.serial if self._news.closed else None
+        return self._notifier.serial if self._notifier.closed else None
 
     def _end(self) -> BaseException:
         error = None if self._turn is None or self._raised else self._turn.error

@@ -17,11 +17,21 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.errors import InvalidArguments
-from agui_core.tools.json_arguments import MAX_NESTING, canonical
-from agui_core.tools.outcomes import Outcome, denied, invalid, ruled_out
+from agui_core.tools.json_arguments import MAX_NESTING, canonical, read_arguments
+from agui_core.tools.outcomes import Outcome, clean, denied, invalid, ruled_out
 from agui_core.tools.toolset import Tool
 
-__all__ = ["ApprovalRequest", "Confirm", "DecidedBy", "Plan", "Verdict", "digest_of", "plan_of", "prefixed"]
+__all__ = [
+    "ApprovalRequest",
+    "Confirm",
+    "DecidedBy",
+    "Plan",
+    "Verdict",
+    "digest_of",
+    "own_verdict",
+    "plan_of",
+    "prefixed",
+]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,3 +157,14 @@ def plan_of(
 
 def _answer(outcome: Outcome) -> Plan:
     return Plan(action="answer", outcome=outcome)
+
+
+def own_verdict(verdict: Verdict) -> Verdict:
+    """A copy that the application does not change, and that can be written down."""
+    edited = verdict.edited_args if verdict.approved else None
+    return Verdict(
+        approved=verdict.approved,
+        edited_args=None if edited is None else read_arguments(edited),
+        reason=None if verdict.reason is None else clean(verdict.reason),
+        cancelled=verdict.cancelled,
+    )

@@ -82,23 +82,23 @@ class Calls:
             result_bytes=result_bytes,
         )
         self._log = WarningLog()
-        self._ledger = CallTracker(reducer, toolset, Persisted(seen=reducer.version), self._log)
+        self._tracker = CallTracker(reducer, toolset, Persisted(seen=reducer.version), self._log)
         self._answering = False
 
     @property
     def reducer(self) -> Reducer:
         """The reducer of the thread."""
-        return self._ledger.reducer
+        return self._tracker.reducer
 
     @property
     def toolset(self) -> Toolset:
         """What the application offers. Tools may be added at any time."""
-        return self._ledger.toolset
+        return self._tracker.toolset
 
     @property
     def interrupts(self) -> tuple[Interrupt, ...]:
         """The interrupts that the next input has to answer (INT-5), decided or not."""
-        return self._ledger.page.interrupts
+        return self._tracker.page.interrupts
 
     @property
     def warnings(self) -> tuple[ProtocolWarning, ...]:
@@ -110,27 +110,27 @@ class Calls:
         """Ids of unanswered calls that the last run named as pending though nobody in the thread knows their tool. The
         next input answers them as invalid.
         """
-        return tuple(id for id in self._ledger.page.unknown if id in self._ledger.unanswered)
+        return tuple(id for id in self._tracker.page.unknown if id in self._tracker.unanswered)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     def state(self, id: str) -> CallState:
         """Where a call stands. Raises `KeyError` for an id that no call has."""
-        self._ledger.sync()
-        state = self._ledger.look(id).state
-        self._ledger.show(id)
+        self._tracker.sync()
+        state = self._tracker.look(id).state
+        self._tracker.show(id)
         return state
 
     def waiting(self) -> Waiting:
         """Who has to act on the last run, and on what. Costs a step for each of its calls."""
-        return self._ledger.waiting()
+        return self._tracker.waiting()
 
     def ready(self, since: int = 0) -> bool:
         """Whether the next input can go out on its own: nothing of the last run waits for an answer or a decision, and
         at least one of these came after version `since` of the reducer.
         """
         waiting = self.waiting()
-        return waiting.who == "agent" and self.reducer.status != "running" and self._ledger.came_after(since)
+        return waiting.who == "agent" and self.reducer.status != "running" and self._tracker.came_after(since)
 
     # --- approving ------------------------------------------------------------------------------------------------
 
@@ -138,10 +138,10 @@ class Calls:
         """What a person is asked about a call: its exact arguments, the interrupts that name it, a `digest` of both.
         Show it, and give it back to `approve` or `deny`. Raises `KeyError` for an id that no call has.
         """
-        self._ledger.sync()
-        self._ledger.look(id)
-        self._ledger.show(id)
-        return request(self._ledger, id)
+        self._tracker.sync()
+        self._tracker.look(id)
+        self._tracker.show(id)
+        return request(self._tracker, id)
 
     def approve(
         self,
@@ -163,7 +163,7 @@ class Calls:
         approval is void when the call is reopened or changes.
         """
         verdict = Verdict(approved=True, edited_args=edited_args, reason=reason)
-        decide(self._ledger, about, verdict, digest=digest, now=now)
+        decide(self._tracker, about, verdict, digest=digest, now=now)
 
     def deny(
         self,
@@ -176,7 +176,7 @@ class Calls:
         """A person does not let a call run; the next `answer` tells the model, with the reason. Takes and raises what
         `approve` does.
         """
-        decide(self._ledger, about, Verdict(approved=False, reason=reason), digest=digest, now=now)
+        decide(self._tracker, about, Verdict(approved=False, reason=reason), digest=digest, now=now)
 
     def resume(self, answers: Answers = (), *, now: datetime | None = None) -> tuple[ResumeEntry, ...]:
         """Answer the open interrupts, all of them together with what `approve` and `deny` have said (INT-6).
@@ -186,7 +186,7 @@ class Calls:
         before anything is sent, for interrupts uncovered, unknown, answered twice, or resolved after their expiry, and
         `InvalidArguments` for edited arguments that are no JSON.
         """
-        return resume(self._ledger, answers, now)
+        return resume(self._tracker, answers, now)
 
     # --- answering ------------------------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ class Calls:
         self._answering = True
         try:
             return await Executor(
-                self._ledger,
+                self._tracker,
                 self._settings,
                 confirm=confirm,
                 keep=keep,
@@ -236,14 +236,14 @@ class Calls:
         is answered already, runs here, waits for an approval, was denied, is answered through an interrupt, or belongs
         to a run that goes on or ended badly (FT-7).
         """
-        self._ledger.answer_by_hand(id, output, error, stopped=stopped, bound=self._settings.result_bytes_of)
+        self._tracker.answer_by_hand(id, output, error, stopped=stopped, bound=self._settings.result_bytes_of)
 
     def abandon(self) -> None:
         """The user goes on: give up every interrupt, and answer every call that waits for somebody here."""
         interrupts = self.interrupts
         if interrupts:
             self.resume({interrupt.id: None for interrupt in interrupts})
-        self._ledger.leave()
+        self._tracker.leave()
 
     # --- the next run ---------------------------------------------------------------------------------------------
 
@@ -268,14 +268,14 @@ class Calls:
         Raises `ResumeError` while a call to a tool that was advertised for the last run is unanswered and no open
         interrupt names it (FT-5), or an interrupt is not answered (INT-7); `ProtocolError` for a malformed argument.
         """
-        ledger, reducer = self._ledger, self.reducer
+        tracker, reducer = self._tracker, self.reducer
         if reducer.status == "running":
             raise ResumeError("a run is going on; the next one begins after its end [RUN-2]")
         offered, thread, fresh = self._offered(tools), self._thread(thread_id), self._fresh(run_id)
-        ledger.sync()
+        tracker.sync()
         self._settle()
-        interrupts = ledger.page.interrupts
-        entries = tuple(ledger.memory.entries.values())
+        interrupts = tracker.page.interrupts
+        entries = tuple(tracker.memory.entries.values())
         check_resume(interrupts, entries, now)
         run_input = build_input(
             thread_id=thread,
@@ -290,7 +290,7 @@ class Calls:
             entries=entries,
             log=self._log,
         )
-        ledger.send(run_input)
+        tracker.send(run_input)
         return run_input
 
     def _offered(self, tools: Toolset | None) -> Toolset:
@@ -304,7 +304,7 @@ class Calls:
         return tools
 
     def _thread(self, thread_id: str | None) -> str:
-        known = self._ledger.memory.thread_id or self.reducer.run.thread_id
+        known = self._tracker.memory.thread_id or self.reducer.run.thread_id
         if thread_id is None and known is None:
             raise ValueError("the thread has no id yet: give thread_id [IN-13]")
         if thread_id is not None and known is not None and thread_id != known:
@@ -316,18 +316,18 @@ class Calls:
     def _fresh(self, run_id: str | None) -> str:
         if run_id is None:
             return str(uuid4())
-        if run_id == self.reducer.run.run_id or run_id in self._ledger.memory.run_ids:
+        if run_id == self.reducer.run.run_id or run_id in self._tracker.memory.run_ids:
             raise ValueError(f"run id {quoted(run_id)} was used already; each try takes a new one [IN-8]")
         return run_id
 
     def _settle(self) -> None:
         """Add what is held, answer what nobody can answer any more, and refuse to leave a call of ours behind."""
-        ledger = self._ledger
-        ledger.give_up()
-        ledger.flush(ledger.held)
-        ledger.sync()
-        offered, calls = ledger.page.offered, self.reducer.tool_calls
-        open_ones = [id for id in ledger.answerable() if calls[id].name in offered]
+        tracker = self._tracker
+        tracker.give_up()
+        tracker.flush(tracker.held)
+        tracker.sync()
+        offered, calls = tracker.page.offered, self.reducer.tool_calls
+        open_ones = [id for id in tracker.answerable() if calls[id].name in offered]
         if open_ones:
             raise ResumeError(
                 f"tool calls {listed(open_ones)} have no answer; answer, approve or deny them first [FT-5]"
@@ -338,10 +338,10 @@ class Calls:
         `reducer` from now on. The calls of the refused run are answered, unexecuted (OPEN-17); its interrupts, if it
         got so far, stay open.
         """
-        self._ledger.sync()
-        if self._ledger.phase == "broken":
+        self._tracker.sync()
+        if self._tracker.phase == "broken":
             self._settle()
-        return self._ledger.renew()
+        return self._tracker.renew()
 
     async def continue_with(
         self,
@@ -362,13 +362,13 @@ class Calls:
         asked: object = None
         for _ in range(max_rounds):
             await self.answer(confirm, keep=keep, progress=progress)
-            if self._ledger.phase == "broken":
+            if self._tracker.phase == "broken":
                 return "broken"
             if self.waiting().who in ("application", "approver"):
                 return "waiting"
             if not self.ready():
                 return "waiting" if self.waiting().agent else "done"
-            asking = self._ledger.round()
+            asking = self._tracker.round()
             if asking == asked:
                 return "repeated"
             asked = asking
@@ -381,8 +381,8 @@ class Calls:
         """Everything as bytes: the reducer's checkpoint, with what is known of the calls as its `extra`. With `since`
         it is an increment, as for the reducer.
         """
-        self._ledger.sync()
-        return self.reducer.checkpoint(encode(self._ledger.saved()), since)
+        self._tracker.sync()
+        return self.reducer.checkpoint(encode(self._tracker.saved()), since)
 
     @classmethod
     def restore(
@@ -414,5 +414,5 @@ class Calls:
         )
         if reducer.extra:
             memory, begun = read_memory(reducer.extra)
-            calls._ledger = CallTracker(reducer, toolset, memory, calls._log, begun)
+            calls._tracker = CallTracker(reducer, toolset, memory, calls._log, begun)
         return calls

@@ -64,20 +64,20 @@ class Executor:
 
     def __init__(
         self,
-        ledger: CallTracker,
+        tracker: CallTracker,
         settings: ExecutorSettings,
         *,
         confirm: Confirm | None,
         keep: Callable[[], Awaitable[object]] | None,
         progress: Callable[[str, Any], Awaitable[object]] | None,
     ) -> None:
-        self._ledger = ledger
+        self._tracker = tracker
         self._settings = settings
         self._confirm = confirm
         self._keep = keep
         self._progress = progress
-        ledger.sync()
-        self._thread_id, self._run_id = ledger.page.thread_id, ledger.page.run_id
+        tracker.sync()
+        self._thread_id, self._run_id = tracker.page.thread_id, tracker.page.run_id
         # The calls of this pass in order, how many of them are through, and those that turned out to wait.
         self._order: list[str] = []
         self._through = 0
@@ -110,15 +110,15 @@ class Executor:
 
     async def _judge(self) -> list[Question]:
         """Decide on each call; gives the questions for a person, in call order."""
-        ledger = self._ledger
-        ours = ledger.answerable()
-        held, left = ledger.held, ledger.page.left
+        tracker = self._tracker
+        ours = tracker.answerable()
+        held, left = tracker.held, tracker.page.left
         in_turn = {*ours, *held}
         self._order = [*(id for id in held if id not in left), *(id for id in left if id in in_turn)]
         turn = perf_counter()
         asking: set[str] = set()
         for id in ours:
-            plan = ledger.plan(id, fresh=True)
+            plan = tracker.plan(id, fresh=True)
             if plan.action == "ask" and self._confirm is not None:
                 asking.add(id)
             else:
@@ -131,7 +131,7 @@ class Executor:
     def _questions(self, left: Iterable[str], asking: set[str]) -> list[Question]:
         """What to ask a person: calls that need approval, and interrupts that ask for one, in call order."""
         naming: dict[str, list[Interrupt]] = {}
-        for interrupt in self._ledger.undecided:
+        for interrupt in self._tracker.undecided:
             id = interrupt.tool_call_id
             about_a_call = interrupt.reason == APPROVAL or isinstance(id, str)
             if about_a_call and not expired(interrupt):
@@ -145,10 +145,10 @@ class Executor:
 
     def _dispatch(self, id: str, plan: Plan) -> None:
         if plan.action == "run":
-            self._openings[id] = self._ledger.record(id).opening
+            self._openings[id] = self._tracker.record(id).opening
             self._queue.append((id, plan))
         elif plan.outcome is not None:
-            self._ledger.keep(id, plan.outcome, self._run_id, plan.by)
+            self._tracker.keep(id, plan.outcome, self._run_id, plan.by)
         else:
             self._waiting.add(id)
 
@@ -171,29 +171,29 @@ class Executor:
         self._flush()
 
     async def _ask_about_interrupt(self, interrupt: Interrupt) -> None:
-        ledger = self._ledger
-        if interrupt not in ledger.undecided:  # it was asked twice, or somebody decided elsewhere
+        tracker = self._tracker
+        if interrupt not in tracker.undecided:  # it was asked twice, or somebody decided elsewhere
             return
-        request = request_for(ledger, interrupt)
+        request = request_for(tracker, interrupt)
         verdict = await self._put(request)
-        ledger.sync()
-        if verdict is not None and request == request_for(ledger, interrupt) and interrupt in ledger.undecided:
-            decide_interrupt(ledger, interrupt, verdict)
+        tracker.sync()
+        if verdict is not None and request == request_for(tracker, interrupt) and interrupt in tracker.undecided:
+            decide_interrupt(tracker, interrupt, verdict)
 
     async def _ask_about_call(self, id: str) -> None:
         """Ask, and go by the verdict unless the call changed meanwhile, or somebody decided elsewhere."""
-        ledger = self._ledger
-        opening = ledger.opening(id)
-        verdict = await self._put(request_for(ledger, id))
-        if opening is None or ledger.opening(id) != opening or ledger.phase != "over":
+        tracker = self._tracker
+        opening = tracker.opening(id)
+        verdict = await self._put(request_for(tracker, id))
+        if opening is None or tracker.opening(id) != opening or tracker.phase != "over":
             self._waiting.add(id)
             return
-        if verdict is not None and not verdict.cancelled and ledger.look(id).state == "approval-requested":
-            decide(ledger, id, verdict, strict=False)
-        if ledger.look(id).state in ANSWERED:
+        if verdict is not None and not verdict.cancelled and tracker.look(id).state == "approval-requested":
+            decide(tracker, id, verdict, strict=False)
+        if tracker.look(id).state in ANSWERED:
             self._waiting.add(id)
         else:
-            self._dispatch(id, ledger.plan(id, fresh=True))
+            self._dispatch(id, tracker.plan(id, fresh=True))
 
     async def _put(self, request: ApprovalRequest) -> Verdict | None:
         assert self._confirm is not None
@@ -225,7 +225,7 @@ class Executor:
         assert plan.tool is not None
         left_behind = 0 if plan.tool.is_async else abandoned_threads()
         if left_behind >= self._settings.threads:
-            self._ledger.keep(id, crowded_out(left_behind), self._run_id, plan.by)
+            self._tracker.keep(id, crowded_out(left_behind), self._run_id, plan.by)
             self._flush()
             return
         if not await self._mark(id, plan):
@@ -239,41 +239,41 @@ class Executor:
 
     def _keep_result(self, id: str, outcome: Outcome, plan: Plan) -> None:
         """Hold what a tool gave, unless the call it ran for is not there any more (MSGS-4, TOOL-6)."""
-        ledger = self._ledger
+        tracker = self._tracker
         if plan.edited is not None:
             outcome = outcome.after_edit(plan.edited)
         outcome = replace(outcome, content=bounded(outcome.content, self._settings.result_bytes_of(plan.tool)))
-        if ledger.opening(id) == self._openings.get(id):
-            ledger.keep(id, outcome, self._run_id, plan.by)
+        if tracker.opening(id) == self._openings.get(id):
+            tracker.keep(id, outcome, self._run_id, plan.by)
         else:
-            ledger.forget(id)
+            tracker.forget(id)
             self._waiting.add(id)
 
     async def _mark(self, id: str, plan: Plan) -> bool:
         """Mark a call as begun, and have that written down before its tool runs; False when it must not run now."""
-        ledger = self._ledger
+        tracker = self._tracker
         if not self._may_begin(id):
             return False
-        ledger.begin(id, plan)
+        tracker.begin(id, plan)
         if self._keep is None or plan.tool is None or not plan.tool.effects:
             return True
         try:
             await self._keep()
         except BaseException as error:
-            ledger.undo(id)
+            tracker.undo(id)
             if not isinstance(error, Exception):
                 raise
             self._errors.append(error)
             return False
         if not self._may_begin(id):
-            ledger.undo(id)
+            tracker.undo(id)
             return False
         return True
 
     def _may_begin(self, id: str) -> bool:
         """Whether a call is still the one that was judged, and nobody has answered it since."""
-        ledger = self._ledger
-        return ledger.phase == "over" and ledger.opening(id) == self._openings.get(id) and not ledger.is_answered(id)
+        tracker = self._tracker
+        return tracker.phase == "over" and tracker.opening(id) == self._openings.get(id) and not tracker.is_answered(id)
 
     async def _call(self, id: str, plan: Plan) -> Outcome:
         """Run one tool; what comes of it is an answer, whatever it is."""
@@ -284,7 +284,7 @@ class Executor:
             call_id=id,
             thread_id=self._thread_id,
             run_id=self._run_id,
-            state=self._ledger.reducer.state,
+            state=self._tracker.reducer.state,
             report=None if self._progress is None else self._report,
         )
         seconds = self._settings.timeout if tool.timeout is None else tool.timeout
@@ -331,7 +331,7 @@ class Executor:
             thread.give_up()
             if not thread.started:
                 self._begun.pop(id, None)
-                self._ledger.undo(id)
+                self._tracker.undo(id)
 
     async def _report(self, id: str, value: Any) -> None:
         assert self._progress is not None
@@ -345,24 +345,24 @@ class Executor:
 
     def _flush(self) -> None:
         """Add the answers whose turn it is. While a run is going on nothing can be added, and they are held."""
-        if self._ledger.reducer.status == "running":
+        if self._tracker.reducer.status == "running":
             return
-        held = self._ledger.memory.answers
+        held = self._tracker.memory.answers
         start = self._through
         while self._through < len(self._order) and (
             self._order[self._through] in held or self._order[self._through] in self._waiting
         ):
             self._through += 1
-        self._added += self._ledger.flush([id for id in self._order[start : self._through] if id in held])
+        self._added += self._tracker.flush([id for id in self._order[start : self._through] if id in held])
 
     def _close(self) -> None:
         """At the end, or when cancelled: what began is answered, what did not stays as it was."""
-        ledger = self._ledger
+        tracker = self._tracker
         for id, plan in self._begun.items():
             self._keep_result(id, cancelled(), plan)
-        if ledger.reducer.status == "running":
-            if any(id in ledger.memory.answers for id in self._order):
+        if tracker.reducer.status == "running":
+            if any(id in tracker.memory.answers for id in self._order):
                 self._errors.append(AGUIError("a run began while its calls were being answered; the answers are held"))
             return
         rest = self._order[self._through :]
-        self._added += ledger.flush([id for id in rest if id in ledger.memory.answers])
+        self._added += tracker.flush([id for id in rest if id in tracker.memory.answers])

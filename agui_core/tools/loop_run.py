@@ -140,7 +140,7 @@ class LoopRun:
         if not given.resume and not any(map(_says_something, given.messages)):
             raise AGUIError("the input has no message that says anything to answer; send the user's message with it")
         self._reducer = Reducer(given.messages, given.state)
-        self._ledger = CallTracker(
+        self._tracker = CallTracker(
             self._reducer, self._loop.toolset, Persisted(seen=self._reducer.version), WarningLog()
         )
         unanswered = [call for call in self._reducer.tool_calls.values() if call.result is None]
@@ -207,14 +207,14 @@ class LoopRun:
         for call in calls:
             opened += _opened(call.id, call.name, "", call.message_id)
         self._play(opened)
-        self._ledger.sync()
+        self._tracker.sync()
         for call in calls:
             verdict = verdicts[waiting[call.id].id]
             if verdict.cancelled:
                 given_up = denied(verdict.reason or "the question was given up")
                 self._put_answer(call.id, given_up.decided("person", verdict.reason))
                 continue
-            self._ledger.accept(call.id, verdict)
+            self._tracker.accept(call.id, verdict)
         self._round = list(waiting)
 
     # --- deciding -----------------------------------------------------------------------------------------------------
@@ -300,13 +300,13 @@ class LoopRun:
 
     async def _answer(self) -> _Step | None:
         """Run what may run, tell what came of it, and see who has to act."""
-        loop, ledger, calls = self._loop, self._ledger, self._reducer.tool_calls
+        loop, tracker, calls = self._loop, self._tracker, self._reducer.tool_calls
         for id in self._round:
             call = calls[id]
             if call.result is None and call.name not in loop.toolset and call.name not in self._clients:
                 self._put_answer(id, plan_of(call, None, None, asked=False).outcome)
         await Executor(
-            ledger,
+            tracker,
             loop.settings,
             confirm=None,
             keep=None,
@@ -318,7 +318,7 @@ class LoopRun:
                 left.append(id)
             else:
                 self._emit_result(id)
-        asking = [id for id in left if ledger.plan(id).action == "ask"]
+        asking = [id for id in left if tracker.plan(id).action == "ask"]
         if asking:
             self._interrupt(tuple(asking))
         elif left or self._stop:

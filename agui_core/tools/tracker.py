@@ -18,10 +18,9 @@ from agui_core.errors import ApprovalError, ProtocolError
 from agui_core.protocol.run import Interrupt, RunAgentInput
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCallView
-from agui_core.tools.approval import DecidedBy, Plan, Verdict, digest_of, plan_of
+from agui_core.tools.approval import DecidedBy, Plan, Verdict, digest_of, own_verdict, plan_of
 from agui_core.tools.effects import Effects, says_run
 from agui_core.tools.interrupts import not_voted
-from agui_core.tools.json_arguments import read_arguments
 from agui_core.tools.outcomes import (
     Outcome,
     clean,
@@ -40,7 +39,7 @@ from agui_core.tools.states import ANSWERED, Actor, Phase, Signal, Waiting, adva
 from agui_core.tools.toolset import Tool, Toolset
 from agui_core.warnings import WarningLog
 
-__all__ = ["CallTracker", "own"]
+__all__ = ["CallTracker"]
 
 _RUN_IDS = 64
 """Run ids of ours that are remembered (IN-8)."""
@@ -285,7 +284,7 @@ class CallTracker:
     def accept(self, id: str, verdict: Verdict) -> None:
         """Go by a verdict on a call as it is now."""
         record = self.record(id)
-        record.verdict, record.digest = own(verdict), digest_of(self.reducer.tool_calls[id], record.opening)
+        record.verdict, record.digest = own_verdict(verdict), digest_of(self.reducer.tool_calls[id], record.opening)
         self._plans.pop(id, None)
 
     @property
@@ -495,14 +494,3 @@ class CallTracker:
         self.reducer = self.reducer.renew()
         self._page = None
         return self.reducer
-
-
-def own(verdict: Verdict) -> Verdict:
-    """A copy that the application does not change, and that can be written down."""
-    edited = verdict.edited_args if verdict.approved else None
-    return Verdict(
-        approved=verdict.approved,
-        edited_args=None if edited is None else read_arguments(edited),
-        reason=None if verdict.reason is None else clean(verdict.reason),
-        cancelled=verdict.cancelled,
-    )

@@ -13,22 +13,22 @@ from agui_core._text import quoted
 from agui_core.errors import ApprovalError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt, ResumeEntry
-from agui_core.tools.approval import ApprovalRequest, Verdict, digest_of
+from agui_core.tools.approval import ApprovalRequest, Verdict, digest_of, own_verdict
 from agui_core.tools.interrupts import Answers, check_open, check_resume, entries_of, vote
 from agui_core.tools.states import advance
-from agui_core.tools.tracker import CallTracker, own
+from agui_core.tools.tracker import CallTracker
 
 __all__ = ["decide", "decide_interrupt", "request", "resume"]
 
 
-def request(ledger: CallTracker, about: str | Interrupt) -> ApprovalRequest:
+def request(tracker: CallTracker, about: str | Interrupt) -> ApprovalRequest:
     """What a person is asked about a call, or about one interrupt."""
-    interrupts = (about,) if isinstance(about, Interrupt) else tuple(ledger.page.named.get(about, ()))
+    interrupts = (about,) if isinstance(about, Interrupt) else tuple(tracker.page.named.get(about, ()))
     id = about.tool_call_id if isinstance(about, Interrupt) else about
-    call = ledger.reducer.tool_calls.get(id) if isinstance(id, str) else None
+    call = tracker.reducer.tool_calls.get(id) if isinstance(id, str) else None
     name = "" if call is None else call.name
     messages = [each.message for each in interrupts if each.message is not UNSET and each.message]
-    opening = 0 if call is None else ledger.record(call.id).opening
+    opening = 0 if call is None else tracker.record(call.id).opening
     return ApprovalRequest(
         call_id=None if call is None else call.id,
         tool_name=name,
@@ -36,14 +36,14 @@ def request(ledger: CallTracker, about: str | Interrupt) -> ApprovalRequest:
         args={} if call is None else call.args,
         message=" ".join(dict.fromkeys(messages)) or f"Approve {name or 'this step'}?",
         digest=digest_of(call, opening, interrupts),
-        tool=None if interrupts or call is None else ledger.plan(call.id).tool,
+        tool=None if interrupts or call is None else tracker.plan(call.id).tool,
         interrupt=interrupts[0] if interrupts else None,
         interrupts=interrupts,
     )
 
 
 def decide(
-    ledger: CallTracker,
+    tracker: CallTracker,
     about: str | ApprovalRequest,
     verdict: Verdict,
     *,
@@ -55,22 +55,22 @@ def decide(
     `ApprovalError`, with nothing decided, when it waits for nothing or is not what was shown; when `strict`, also
     `InvalidArguments` for edited arguments that do not fit.
     """
-    ledger.sync()
+    tracker.sync()
     if isinstance(about, ApprovalRequest):
         digest = about.digest if digest is None else digest
         if about.interrupt is not None:
-            _decide_interrupts(ledger, about.interrupts or (about.interrupt,), verdict, digest, now)
+            _decide_interrupts(tracker, about.interrupts or (about.interrupt,), verdict, digest, now)
             return
         about = about.call_id or ""
     id = about
-    if id not in ledger.reducer.tool_calls:
+    if id not in tracker.reducer.tool_calls:
         raise ApprovalError(f"there is no tool call {quoted(id)}")
-    record = ledger.look(id)
-    if record.state != "approval-requested" or (ledger.phase == "broken" and id not in ledger.page.named):
+    record = tracker.look(id)
+    if record.state != "approval-requested" or (tracker.phase == "broken" and id not in tracker.page.named):
         raise ApprovalError(f"tool call {quoted(id)} waits for no approval: it is {record.state}")
-    call, naming = ledger.reducer.tool_calls[id], ledger.page.named.get(id, ())
+    call, naming = tracker.reducer.tool_calls[id], tracker.page.named.get(id, ())
     if digest is None:
-        same = id not in ledger.shown or ledger.shown[id] == ledger.face(id)
+        same = id not in tracker.shown or tracker.shown[id] == tracker.face(id)
     else:
         same = digest == digest_of(call, record.opening, naming)
     if not same:
@@ -78,54 +78,54 @@ def decide(
             f"tool call {quoted(id)} is another one than was shown; nothing was decided: look at it again [SEC-3]"
         )
     if naming:
-        _decide_interrupts(ledger, naming, verdict, None, now)
+        _decide_interrupts(tracker, naming, verdict, None, now)
     else:
-        tool = ledger.plan(id).tool
+        tool = tracker.plan(id).tool
         if strict and tool is not None and verdict.edited_args is not None:
             tool.convert(verdict.edited_args)
-        ledger.accept(id, verdict)
-    if not naming or all(each.id in ledger.memory.entries for each in naming):
+        tracker.accept(id, verdict)
+    if not naming or all(each.id in tracker.memory.entries for each in naming):
         record.state = advance(record.state, "decided")
 
 
 def _decide_interrupts(
-    ledger: CallTracker, interrupts: Iterable[Interrupt], verdict: Verdict, digest: str | None, now: datetime | None
+    tracker: CallTracker, interrupts: Iterable[Interrupt], verdict: Verdict, digest: str | None, now: datetime | None
 ) -> None:
     interrupts = tuple(interrupts)
-    held = ledger.page.interrupts
+    held = tracker.page.interrupts
     gone = [each.id for each in interrupts if each not in held]
-    if gone or (digest is not None and digest != _digest_of(ledger, interrupts)):
+    if gone or (digest is not None and digest != _digest_of(tracker, interrupts)):
         raise ApprovalError("the question is another one than was shown; nothing was decided: ask again [SEC-3]")
     for each in interrupts:
         check_open(each, now)
     for each in interrupts:
-        decide_interrupt(ledger, each, verdict, now)
+        decide_interrupt(tracker, each, verdict, now)
 
 
-def _digest_of(ledger: CallTracker, interrupts: tuple[Interrupt, ...]) -> str:
+def _digest_of(tracker: CallTracker, interrupts: tuple[Interrupt, ...]) -> str:
     id = interrupts[0].tool_call_id
-    call = ledger.reducer.tool_calls.get(id) if isinstance(id, str) else None
-    return digest_of(call, 0 if call is None else ledger.record(call.id).opening, interrupts)
+    call = tracker.reducer.tool_calls.get(id) if isinstance(id, str) else None
+    return digest_of(call, 0 if call is None else tracker.record(call.id).opening, interrupts)
 
 
-def decide_interrupt(ledger: CallTracker, interrupt: Interrupt, verdict: Verdict, now: datetime | None = None) -> None:
+def decide_interrupt(tracker: CallTracker, interrupt: Interrupt, verdict: Verdict, now: datetime | None = None) -> None:
     """What a person says about an open interrupt."""
     check_open(interrupt, now)
-    memory = ledger.memory
-    entry = vote(memory.votes, ledger.page.interrupts, interrupt, own(verdict))
+    memory = tracker.memory
+    entry = vote(memory.votes, tracker.page.interrupts, interrupt, own_verdict(verdict))
     if entry is None:
         memory.entries.pop(interrupt.id, None)
     else:
         memory.entries[interrupt.id] = entry
-        memory.decided_at = ledger.reducer.version
+        memory.decided_at = tracker.reducer.version
 
 
-def resume(ledger: CallTracker, answers: Answers, now: datetime | None) -> tuple[ResumeEntry, ...]:
+def resume(tracker: CallTracker, answers: Answers, now: datetime | None) -> tuple[ResumeEntry, ...]:
     """The entries for all open interrupts, from these answers and earlier decisions; kept for the next input."""
-    ledger.sync()
-    memory = ledger.memory
-    interrupts = ledger.page.interrupts
-    given = entries_of(answers, interrupts, ledger.log)
+    tracker.sync()
+    memory = tracker.memory
+    interrupts = tracker.page.interrupts
+    given = entries_of(answers, interrupts, tracker.log)
     answered = {entry.interrupt_id for entry in given}
     entries = (*given, *(entry for id, entry in memory.entries.items() if id not in answered))
     check_resume(interrupts, entries, now)
@@ -133,5 +133,5 @@ def resume(ledger: CallTracker, answers: Answers, now: datetime | None) -> tuple
     memory.entries = {interrupt.id: by_id[interrupt.id] for interrupt in interrupts}
     memory.votes = {}
     if given:
-        memory.decided_at = ledger.reducer.version
+        memory.decided_at = tracker.reducer.version
     return tuple(memory.entries.values())
