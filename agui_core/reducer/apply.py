@@ -22,8 +22,9 @@ from agui_core.errors import LimitExceeded
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET
 from agui_core.reducer.accounting import charge, event_size, grant, measure_overhead
+from agui_core.reducer.families import CALL, REASONING, TEXT
 from agui_core.reducer.handlers import HANDLERS
-from agui_core.reducer.state import FAMILY, REFUSALS, Middleware, ReducerState
+from agui_core.reducer.state import REFUSALS, Middleware, ReducerState
 from agui_core.reducer.verify import VerifiedEvent
 from agui_core.wire import Batch, JSONLinesDecoder, SSEDecoder, check_nesting, cut
 from agui_core.wire.fast_events import FastArgs, FastEvent, FastReasoning, FastText
@@ -43,7 +44,8 @@ __all__ = [
 
 _encode = msgspec.json.encode
 decode_event = msgspec.json.Decoder(FastEvent).decode
-_PLAIN = frozenset[type]((FastText, FastArgs, FastReasoning))
+_PLACES: dict[type, int] = {FastArgs: CALL.place, FastText: TEXT.place, FastReasoning: REASONING.place}
+_PLAIN = frozenset(_PLACES)
 _OPEN = frozenset(
     {
         e.ActivityDeltaEvent,
@@ -213,15 +215,15 @@ def _run_events(state: ReducerState, events: list[Any]) -> None:
 
 def _wake(state: ReducerState, event: Any) -> bool:
     """Append plain content to an item that is warm, and hot from now on."""
-    family, id = FAMILY[type(event)], event.tool_call_id if type(event) is FastArgs else event.message_id
-    entry = state.fast[family].get(id)
+    place, id = _PLACES[type(event)], event.tool_call_id if type(event) is FastArgs else event.message_id
+    entry = state.fast[place].get(id)
     if entry is None:
         return False
     entry.pieces.append(event.delta)
     if not entry.touched:
         entry.touched = True
         state.store.touched.append(entry)
-    state.fast_pieces[family][id] = entry.pieces
+    state.fast_pieces[place][id] = entry.pieces
     return True
 
 

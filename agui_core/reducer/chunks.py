@@ -8,7 +8,7 @@ id.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -17,16 +17,14 @@ from agui_core.errors import LimitExceeded, ProtocolError
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
+from agui_core.reducer.families import FAMILIES, FAMILY_OF, Family, FamilyName
 
 __all__ = [
-    "CHUNKS", "TRIADS", "ChunkStream", "Expander", "Expansion", "Family", "Owner", "contents", "name_owner", "refuse",
+    "CHUNKS", "ChunkStream", "Expander", "Expansion", "Owner", "contents", "name_owner", "refuse",
 ]  # fmt: skip
 
 Owner: TypeAlias = str | None
 """A `subagentRunId`, or None for the parent agent."""
-
-Family: TypeAlias = Literal["text", "call", "reasoning"]
-"""The three kinds of streamed item; ids are unique within one."""
 
 Chunk: TypeAlias = e.TextMessageChunkEvent | e.ToolCallChunkEvent | e.ReasoningMessageChunkEvent
 
@@ -34,35 +32,15 @@ Chunk: TypeAlias = e.TextMessageChunkEvent | e.ToolCallChunkEvent | e.ReasoningM
 class ChunkStream(msgspec.Struct, frozen=True):
     """What a lane is assembling: the opener's fields, which later chunks may only repeat (CHUNK-7, CHUNK-8)."""
 
-    family: Family
+    family: FamilyName
     id: str
     role: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
     parent: str | UnsetType = UNSET
 
 
-class _Chunked(NamedTuple):
-    """How one kind of chunk is read: its family, and its fields' names on the wire."""
-
-    family: Family
-    noun: str
-    id_field: str
-    repeats: tuple[tuple[str, str, str], ...]
-    """(attribute of the chunk, attribute of ChunkStream, name on the wire) of each opener field."""
-
-
-CHUNKS: dict[type[e.Event], _Chunked] = {
-    e.TextMessageChunkEvent: _Chunked(
-        "text", "text message", "messageId", (("role", "role", "role"), ("name", "name", "name"))
-    ),
-    e.ToolCallChunkEvent: _Chunked(
-        "call",
-        "tool call",
-        "toolCallId",
-        (("tool_call_name", "name", "toolCallName"), ("parent_message_id", "parent", "parentMessageId")),
-    ),
-    e.ReasoningMessageChunkEvent: _Chunked("reasoning", "reasoning message", "messageId", ()),
-}
+CHUNKS = frozenset(family.chunk for family in FAMILIES)
+_BY_NAME = {family.name: family for family in FAMILIES}
 
 _OWN, _ALL, _INVOCATION = "own", "all", "invocation"
 
@@ -93,19 +71,6 @@ _CLOSES: dict[type[e.Event], str] = {
     e.SubagentErrorEvent: _INVOCATION,
 }
 
-TRIADS: dict[type[e.Event], tuple[Family, str]] = {
-    e.TextMessageStartEvent: ("text", "message_id"),
-    e.TextMessageContentEvent: ("text", "message_id"),
-    e.TextMessageEndEvent: ("text", "message_id"),
-    e.ToolCallStartEvent: ("call", "tool_call_id"),
-    e.ToolCallArgsEvent: ("call", "tool_call_id"),
-    e.ToolCallEndEvent: ("call", "tool_call_id"),
-    e.ReasoningMessageStartEvent: ("reasoning", "message_id"),
-    e.ReasoningMessageContentEvent: ("reasoning", "message_id"),
-    e.ReasoningMessageEndEvent: ("reasoning", "message_id"),
-}
-"""Explicit events that name an item, which may be the one that some lane assembles (CHUNK-24), and where they do."""
-
 
 class Expansion(NamedTuple):
     """A plan: the ends that come first, what follows them, and what `commit` does to the lanes."""
@@ -123,7 +88,7 @@ class Expander:
 
     def __init__(self, limits: Limits) -> None:
         self.lanes: dict[Owner, ChunkStream] = {}
-        self._holders: dict[tuple[Family, str], Owner] = {}
+        self._holders: dict[tuple[FamilyName, str], Owner] = {}
         self._limit = limits.lanes
 
     def plan(self, event: e.Event) -> Expansion:
@@ -159,7 +124,7 @@ class Expander:
     def _streams(self, owners: list[Owner]) -> list[tuple[Owner, ChunkStream]]:
         return [(owner, self.lanes[owner]) for owner in owners]
 
-    def holds(self, family: Family, id: str) -> bool:
+    def holds(self, family: FamilyName, id: str) -> bool:
         """Whether some lane is assembling this item."""
         return (family, id) in self._holders
 
@@ -186,23 +151,22 @@ class Expander:
         tag = event.subagent_run_id  # type: ignore[union-attr]
         own = None if tag is UNSET else tag
         owners = [own] if own in self.lanes else []
-        named = TRIADS.get(kind)
-        if named is not None:
-            family, field = named
-            holder = (family, getattr(event, field))
+        family = FAMILY_OF.get(kind)
+        if family is not None:  # the item may be the one that some lane assembles (CHUNK-24)
+            holder = (family.name, getattr(event, family.id))
             if holder in self._holders and self._holders[holder] != own:
                 owners.append(self._holders[holder])
         return owners
 
     def _plan_chunk(self, chunk: Chunk) -> Expansion:
-        kind = CHUNKS[type(chunk)]
-        item = chunk.tool_call_id if isinstance(chunk, e.ToolCallChunkEvent) else chunk.message_id
-        owner = self._lane(chunk, kind, item)
+        family = FAMILY_OF[type(chunk)]
+        item: str | UnsetType = getattr(chunk, family.id)
+        owner = self._lane(chunk, family, item)
         current = self.lanes.get(owner)
-        if current is not None and current.family == kind.family and (item is UNSET or item == current.id):
-            self._check_repeats(chunk, kind, current)
+        if current is not None and current.family == family.name and (item is UNSET or item == current.id):
+            self._check_repeats(chunk, family, current)
             return Expansion([], contents(chunk, current.id, owner, opened=False), [], None)
-        stream = self._opener(chunk, kind, item)
+        stream = self._opener(chunk, family, item)
         if current is None and len(self.lanes) >= self._limit:
             raise LimitExceeded(
                 f"more than {self._limit} chunk streams are open at one time", limit="lanes", type=chunk.type
@@ -211,18 +175,18 @@ class Expander:
         events = [_start(stream, chunk, owner), *contents(chunk, stream.id, owner, opened=True)]
         return Expansion(ends, events, [] if current is None else [(owner, current)], (owner, stream))
 
-    def _lane(self, chunk: Chunk, kind: _Chunked, item: str | UnsetType) -> Owner:
+    def _lane(self, chunk: Chunk, family: Family, item: str | UnsetType) -> Owner:
         """Section 11.2: the lane that a chunk belongs to."""
         tag = chunk.subagent_run_id
         if item is not UNSET:
-            holder = (kind.family, item)
+            holder = (family.name, item)
             if holder in self._holders:
                 owner = self._holders[holder]
                 if tag is not UNSET and tag != owner:
                     raise refuse(
                         "SUB-8",
                         chunk,
-                        f"subagentRunId {quoted(tag)} does not match the owner of {kind.noun} {quoted(item)},"
+                        f"subagentRunId {quoted(tag)} does not match the owner of {family.noun} {quoted(item)},"
                         f" {name_owner(owner)}; leave the tag out or repeat the opener's",
                         item,
                     )
@@ -230,21 +194,21 @@ class Expander:
             return None if tag is UNSET else tag
         if tag is not UNSET:
             return tag
-        candidates = [owner for owner, stream in self.lanes.items() if stream.family == kind.family]
+        candidates = [owner for owner, stream in self.lanes.items() if stream.family == family.name]
         if None in candidates or not candidates:
             return None
         if len(candidates) > 1:
             raise refuse(
                 "CHUNK-12",
                 chunk,
-                f"it names neither a {kind.id_field} nor a subagentRunId, and {len(candidates)} subagents have an open"
-                f" {kind.noun}: it is ambiguous; name one of the two",
+                f"it names neither a {family.wire_id} nor a subagentRunId, and {len(candidates)} subagents have an open"
+                f" {family.noun}: it is ambiguous; name one of the two",
                 *[owner for owner in candidates if owner is not None],
             )
         return candidates[0]
 
-    def _check_repeats(self, chunk: Chunk, kind: _Chunked, stream: ChunkStream) -> None:
-        for attribute, held, wire in kind.repeats:
+    def _check_repeats(self, chunk: Chunk, family: Family, stream: ChunkStream) -> None:
+        for attribute, held, wire in family.repeats:
             value = getattr(chunk, attribute)
             if attribute == "parent_message_id" and value == "":
                 value = UNSET  # EVT-6
@@ -255,16 +219,16 @@ class Expander:
                     "CHUNK-7",
                     chunk,
                     f"{wire} {quoted(value)} does not match the open stream's {wire}, {shown}; a later chunk of"
-                    f" {kind.noun} {quoted(stream.id)} may only repeat it",
+                    f" {family.noun} {quoted(stream.id)} may only repeat it",
                     stream.id,
                 )
 
-    def _opener(self, chunk: Chunk, kind: _Chunked, item: str | UnsetType) -> ChunkStream:
+    def _opener(self, chunk: Chunk, family: Family, item: str | UnsetType) -> ChunkStream:
         if item is UNSET:
             raise refuse(
                 "CHUNK-3",
                 chunk,
-                f"it opens a {kind.noun} and so must have a {kind.id_field}; nothing is open to continue",
+                f"it opens a {family.noun} and so must have a {family.wire_id}; nothing is open to continue",
             )
         if isinstance(chunk, e.ToolCallChunkEvent):
             if chunk.tool_call_name is UNSET:
@@ -279,14 +243,8 @@ class Expander:
 
     def _end(self, owner: Owner) -> e.Event:
         stream = self.lanes[owner]
-        tag = UNSET if owner is None else owner
-        match stream.family:
-            case "text":
-                return e.TextMessageEndEvent(message_id=stream.id, subagent_run_id=tag)
-            case "call":
-                return e.ToolCallEndEvent(tool_call_id=stream.id, subagent_run_id=tag)
-            case _:
-                return e.ReasoningMessageEndEvent(message_id=stream.id, subagent_run_id=tag)
+        family = _BY_NAME[stream.family]
+        return family.make(family.end, stream.id, subagent_run_id=UNSET if owner is None else owner)
 
 
 def _start(stream: ChunkStream, chunk: Chunk, owner: Owner) -> e.Event:
@@ -321,21 +279,8 @@ def contents(chunk: Chunk, item: str, owner: Owner, *, opened: bool) -> list[e.E
     tag = UNSET if owner is None else owner
     metadata = UNSET if opened else chunk.metadata
     raw = chunk.raw_event
-    if isinstance(chunk, e.TextMessageChunkEvent):
-        return [
-            e.TextMessageContentEvent(
-                message_id=item, delta=delta, metadata=metadata, raw_event=raw, subagent_run_id=tag
-            )
-        ]
-    if isinstance(chunk, e.ToolCallChunkEvent):
-        return [
-            e.ToolCallArgsEvent(tool_call_id=item, delta=delta, metadata=metadata, raw_event=raw, subagent_run_id=tag)
-        ]
-    return [
-        e.ReasoningMessageContentEvent(
-            message_id=item, delta=delta, metadata=metadata, raw_event=raw, subagent_run_id=tag
-        )
-    ]
+    family = FAMILY_OF[type(chunk)]
+    return [family.make(family.content, item, delta=delta, metadata=metadata, raw_event=raw, subagent_run_id=tag)]
 
 
 def name_owner(owner: Owner) -> str:

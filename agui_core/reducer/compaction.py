@@ -27,8 +27,8 @@ from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.messages import AssistantMessage
-from agui_core.reducer.chunks import TRIADS, Family
 from agui_core.reducer.conformer import conform
+from agui_core.reducer.families import FAMILY_OF, FamilyName
 from agui_core.reducer.patch_merger import PatchMerger, size_of
 from agui_core.reducer.state import Middleware, Policy
 from agui_core.warnings import ProtocolWarning
@@ -177,8 +177,8 @@ class _Activity(msgspec.Struct, eq=False):
         return [event]
 
 
-_Key: TypeAlias = tuple[Family, str]
-_TWINS: dict[Family, Family] = {"text": "reasoning", "reasoning": "text"}
+_Key: TypeAlias = tuple[FamilyName, str]
+_TWINS: dict[FamilyName, FamilyName] = {"text": "reasoning", "reasoning": "text"}
 """Families that share messages: one id in both writes to one message."""
 
 
@@ -393,8 +393,8 @@ class _Compactor:
 
 
 def _key(event: Any) -> _Key:
-    family, id_field = TRIADS[type(event)]
-    return family, getattr(event, id_field)
+    family = FAMILY_OF[type(event)]
+    return family.name, getattr(event, family.id)
 
 
 # What is not listed is passed on at once and overtakes what waits.

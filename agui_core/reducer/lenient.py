@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from agui_core.errors import ProtocolError
 from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET
-from agui_core.reducer.chunks import CHUNKS, Expander, contents
+from agui_core.reducer.chunks import Expander, contents
+from agui_core.reducer.families import CALL, FAMILIES, FAMILY_OF, REASONING, TEXT
 from agui_core.reducer.items import OpenItem
 from agui_core.reducer.stream_state import StreamState
 
@@ -42,21 +43,11 @@ def find_repair(
 
 def _ends(stream: StreamState, expander: Expander) -> list[e.Event]:
     """Ends for all that is open, save for what the expander closes by itself."""
-    ends: list[e.Event] = []
-    ends += [
-        e.TextMessageEndEvent(message_id=item.id)
-        for item in stream.texts.values()
-        if not expander.holds("text", item.id)
-    ]
-    ends += [
-        e.ToolCallEndEvent(tool_call_id=item.id)
-        for item in stream.calls.values()
-        if not expander.holds("call", item.id)
-    ]
-    ends += [
-        e.ReasoningMessageEndEvent(message_id=item.id)
-        for item in stream.reasonings.values()
-        if not expander.holds("reasoning", item.id)
+    ends = [
+        family.make(family.end, id)
+        for family in (TEXT, CALL, REASONING)
+        for id in getattr(stream, family.open)
+        if not expander.holds(family.name, id)
     ]
     ends += [e.ReasoningEndEvent(message_id=id) for id in stream.spans]
     ends += [
@@ -71,48 +62,30 @@ def _open_first(stream: StreamState, event: Any, error: ProtocolError) -> Repair
     """Content for an item that is not open: open it, as it was opened before or with what the event says."""
     if error.rule != "STR-2":
         return None
-    tag = event.subagent_run_id
-    start: e.Event
-    if isinstance(event, e.ToolCallArgsEvent):
-        known = event.tool_call_id in stream.call_owners
-        # The name "" marks a call that nobody may run.
-        name = stream.started_calls.get(event.tool_call_id, "")
-        start = e.ToolCallStartEvent(tool_call_id=event.tool_call_id, tool_call_name=name, subagent_run_id=tag)
-    elif isinstance(event, e.TextMessageContentEvent):
-        known = event.message_id in stream.message_owners
-        start = e.TextMessageStartEvent(message_id=event.message_id, subagent_run_id=tag)
-    else:
-        known = event.message_id in stream.reasoning_owners
-        start = e.ReasoningMessageStartEvent(message_id=event.message_id, role="reasoning", subagent_run_id=tag)
-    return ("reopened" if known else "opened"), [start, event]
+    family = FAMILY_OF[type(event)]
+    id = getattr(event, family.id)
+    members: dict[str, Any] = {"subagent_run_id": event.subagent_run_id}
+    if family is CALL:  # the name "" marks a call that nobody may run
+        members["tool_call_name"] = stream.started_calls.get(id, "")
+    elif family is REASONING:
+        members["role"] = "reasoning"
+    known = id in getattr(stream, family.owners)
+    return ("reopened" if known else "opened"), [family.make(family.start, id, **members), event]
 
 
 def _merge_start(stream: StreamState, event: Any, error: ProtocolError) -> Repair | None:
     """A start of an open item: only its metadata counts."""
     if error.rule != "STR-1" or event.metadata is UNSET:
         return None
-    metadata, tag = event.metadata, event.subagent_run_id
-    content: e.Event
-    if isinstance(event, e.ToolCallStartEvent):
-        content = e.ToolCallArgsEvent(tool_call_id=event.tool_call_id, delta="", metadata=metadata, subagent_run_id=tag)
-    elif isinstance(event, e.TextMessageStartEvent):
-        content = e.TextMessageContentEvent(
-            message_id=event.message_id, delta="", metadata=metadata, subagent_run_id=tag
-        )
-    else:
-        content = e.ReasoningMessageContentEvent(
-            message_id=event.message_id, delta="", metadata=metadata, subagent_run_id=tag
-        )
-    return "only its metadata is merged", [content]
+    family = FAMILY_OF[type(event)]
+    members = {"delta": "", "metadata": event.metadata, "subagent_run_id": event.subagent_run_id}
+    return "only its metadata is merged", [family.make(family.content, getattr(event, family.id), **members)]
 
 
 def _continue_explicitly(stream: StreamState, event: Any, error: ProtocolError) -> Repair | None:
     """A chunk for an item that was opened explicitly adds to it; one for a closed call finds the call's name again."""
     if error.rule == "STR-1":
-        kind = CHUNKS[type(event)]
-        item: OpenItem = {"text": stream.texts, "call": stream.calls, "reasoning": stream.reasonings}[kind.family][
-            error.ids[0]
-        ]
+        item: OpenItem = getattr(stream, FAMILY_OF[type(event)].open)[error.ids[0]]
         return "added to the open item", contents(event, item.id, item.owner, opened=False)
     if error.rule == "CHUNK-3" and isinstance(event, e.ToolCallChunkEvent) and event.tool_call_id is not UNSET:
         known = stream.started_calls.get(event.tool_call_id)
@@ -123,13 +96,7 @@ def _continue_explicitly(stream: StreamState, event: Any, error: ProtocolError) 
 _RUN_ENDS = (e.RunFinishedEvent, e.RunErrorEvent)
 
 _REPAIRS: dict[type[e.Event], Callable[[StreamState, Any, ProtocolError], Repair | None]] = {
-    e.TextMessageContentEvent: _open_first,
-    e.ToolCallArgsEvent: _open_first,
-    e.ReasoningMessageContentEvent: _open_first,
-    e.TextMessageStartEvent: _merge_start,
-    e.ToolCallStartEvent: _merge_start,
-    e.ReasoningMessageStartEvent: _merge_start,
-    e.TextMessageChunkEvent: _continue_explicitly,
-    e.ToolCallChunkEvent: _continue_explicitly,
-    e.ReasoningMessageChunkEvent: _continue_explicitly,
+    **{family.content: _open_first for family in FAMILIES},
+    **{family.start: _merge_start for family in FAMILIES},
+    **{family.chunk: _continue_explicitly for family in FAMILIES},
 }

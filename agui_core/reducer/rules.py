@@ -7,6 +7,7 @@ opens, closes and claims, and returns the item concerned. `sequence.py` tells ho
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from agui_core._text import listed, quoted
@@ -15,6 +16,7 @@ from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.run import PROTOCOL_VERSION, InterruptOutcome, SuccessOutcome, SuspendedOutcome, TokenUsage
 from agui_core.reducer.chunks import Owner, name_owner, refuse
+from agui_core.reducer.families import CALL, FAMILIES, REASONING, TEXT, Family
 from agui_core.reducer.items import OpenItem
 from agui_core.reducer.stream_state import StreamState
 
@@ -162,51 +164,51 @@ def _own(stream: StreamState, event: e.Event, owners: dict[str, Owner], id: str,
     return owner
 
 
-def _open_item(
-    stream: StreamState, event: Any, table: dict[str, OpenItem], owners: dict[str, Owner], noun: str, id: str
-) -> OpenItem:
-    if id in table:
-        raise refuse("STR-1", event, f"{noun} {quoted(id)} is already open; end it before it is started again", id)
-    if id in owners:
-        stream.agree(event, event.subagent_run_id, owners[id], noun, id, "SUB-10")
-    stream.room_for_one(event)
-    owner = _own(stream, event, owners, id, _owner_of(event.subagent_run_id))
-    item = table[id] = OpenItem(id, owner, event)
-    return item
+def _opening(family: Family) -> Rule:
+    table_of, owners_of, id_of = attrgetter(family.open), attrgetter(family.owners), attrgetter(family.id)
+
+    def start(stream: StreamState, event: Any) -> OpenItem:
+        table, owners, id = table_of(stream), owners_of(stream), id_of(event)
+        if id in table:
+            raise _already_open(event, family.noun, id)
+        if id in owners:
+            stream.agree(event, event.subagent_run_id, owners[id], family.noun, id, "SUB-10")
+        stream.room_for_one(event)
+        owner = _own(stream, event, owners, id, _owner_of(event.subagent_run_id))
+        item: OpenItem = OpenItem(id, owner, event)
+        table[id] = item
+        return item
+
+    return start
 
 
-def _continue_item(stream: StreamState, event: Any, table: dict[str, OpenItem], noun: str, id: str) -> OpenItem:
-    item = table.get(id)
-    if item is None:
-        raise refuse("STR-2", event, f"{noun} {quoted(id)} is not open; start it first", id)
-    if event.subagent_run_id is not UNSET:
-        stream.agree(event, event.subagent_run_id, item.owner, noun, id)
-    return item
+def _already_open(event: e.Event, noun: str, id: str) -> ProtocolError:
+    return refuse("STR-1", event, f"{noun} {quoted(id)} is already open; end it before it is started again", id)
 
 
-def _end_item(stream: StreamState, event: Any, table: dict[str, OpenItem], noun: str, id: str) -> OpenItem:
-    item = _continue_item(stream, event, table, noun, id)
-    del table[id]
-    return item
+def _going_on(family: Family, *, ends: bool) -> Rule:
+    """The rule of content, or of what `ends` an item."""
+    table_of, id_of = attrgetter(family.open), attrgetter(family.id)
 
+    def go_on(stream: StreamState, event: Any) -> OpenItem:
+        table, id = table_of(stream), id_of(event)
+        item: OpenItem | None = table.get(id)
+        if item is None:
+            raise refuse("STR-2", event, f"{family.noun} {quoted(id)} is not open; start it first", id)
+        if event.subagent_run_id is not UNSET:
+            stream.agree(event, event.subagent_run_id, item.owner, family.noun, id)
+        if ends:
+            del table[id]
+        return item
 
-def _text_start(stream: StreamState, event: e.TextMessageStartEvent) -> OpenItem:
-    return _open_item(stream, event, stream.texts, stream.message_owners, "text message", event.message_id)
-
-
-def _text_content(stream: StreamState, event: e.TextMessageContentEvent) -> OpenItem:
-    return _continue_item(stream, event, stream.texts, "text message", event.message_id)
-
-
-def _text_end(stream: StreamState, event: e.TextMessageEndEvent) -> OpenItem:
-    return _end_item(stream, event, stream.texts, "text message", event.message_id)
+    return go_on
 
 
 def _call_start(stream: StreamState, event: e.ToolCallStartEvent) -> OpenItem:
     # EVT-6: an empty parentMessageId counts as absent.
     id, parent, tag = event.tool_call_id, event.parent_message_id or UNSET, event.subagent_run_id
     if id in stream.calls:
-        raise refuse("STR-1", event, f"tool call {quoted(id)} is already open; end it before it is started again", id)
+        raise _already_open(event, CALL.noun, id)
     owner = None if tag is UNSET else tag
     if parent is not UNSET and parent in stream.message_owners:
         stream.agree(event, tag, stream.message_owners[parent], "its parent message", parent, "SUB-12")
@@ -223,14 +225,6 @@ def _call_start(stream: StreamState, event: e.ToolCallStartEvent) -> OpenItem:
     return item
 
 
-def _call_args(stream: StreamState, event: e.ToolCallArgsEvent) -> OpenItem:
-    return _continue_item(stream, event, stream.calls, "tool call", event.tool_call_id)
-
-
-def _call_end(stream: StreamState, event: e.ToolCallEndEvent) -> OpenItem:
-    return _end_item(stream, event, stream.calls, "tool call", event.tool_call_id)
-
-
 def _call_result(stream: StreamState, event: e.ToolCallResultEvent) -> None:
     owner = _owner_of(event.subagent_run_id)
     _own(stream, event, stream.message_owners, event.message_id, owner)
@@ -238,19 +232,14 @@ def _call_result(stream: StreamState, event: e.ToolCallResultEvent) -> None:
     stream.answered.add(event.tool_call_id)
 
 
-def _reasoning_start(stream: StreamState, event: e.ReasoningMessageStartEvent) -> OpenItem:
+def _reasoning_start(stream: StreamState, event: e.ReasoningMessageStartEvent) -> OpenItem | None:
     if event.message_id in stream.spans:
         owner = stream.reasoning_owners[event.message_id]
         stream.agree(event, event.subagent_run_id, owner, "reasoning span", event.message_id, "REAS-1")
-    return _open_item(stream, event, stream.reasonings, stream.reasoning_owners, "reasoning message", event.message_id)
+    return _open_reasoning(stream, event)
 
 
-def _reasoning_content(stream: StreamState, event: e.ReasoningMessageContentEvent) -> OpenItem:
-    return _continue_item(stream, event, stream.reasonings, "reasoning message", event.message_id)
-
-
-def _reasoning_end(stream: StreamState, event: e.ReasoningMessageEndEvent) -> OpenItem:
-    return _end_item(stream, event, stream.reasonings, "reasoning message", event.message_id)
+_open_reasoning = _opening(REASONING)
 
 
 # --- spans, steps, subagents --------------------------------------------------------------------------------------
@@ -386,20 +375,16 @@ def _anything(stream: StreamState, event: e.Event) -> None:
 
 
 _ACTIVE: dict[type[e.Event], Rule] = {
+    **{family.content: _going_on(family, ends=False) for family in FAMILIES},
+    **{family.end: _going_on(family, ends=True) for family in FAMILIES},
+    TEXT.start: _opening(TEXT),
+    CALL.start: _call_start,
+    REASONING.start: _reasoning_start,
     e.StepStartedEvent: _step_started,
     e.StepFinishedEvent: _step_finished,
-    e.TextMessageStartEvent: _text_start,
-    e.TextMessageContentEvent: _text_content,
-    e.TextMessageEndEvent: _text_end,
-    e.ToolCallStartEvent: _call_start,
-    e.ToolCallArgsEvent: _call_args,
-    e.ToolCallEndEvent: _call_end,
     e.ToolCallResultEvent: _call_result,
     e.ReasoningStartEvent: _span_start,
     e.ReasoningEndEvent: _span_end,
-    e.ReasoningMessageStartEvent: _reasoning_start,
-    e.ReasoningMessageContentEvent: _reasoning_content,
-    e.ReasoningMessageEndEvent: _reasoning_end,
     e.ReasoningEncryptedValueEvent: _encrypted_value,
     e.StateSnapshotEvent: _anything,
     e.StateDeltaEvent: _anything,

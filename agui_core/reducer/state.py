@@ -18,6 +18,7 @@ from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message
 from agui_core.reducer.builders import Builder, MessageBuilder
+from agui_core.reducer.families import FAMILY_OF
 from agui_core.reducer.items import Noted, OpenItem
 from agui_core.reducer.json_patch import Document
 from agui_core.reducer.message_store import MessageStore, PieceTables
@@ -26,9 +27,8 @@ from agui_core.reducer.views import Run
 from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire import Decoder, JSONLinesDecoder, SSEDecoder
 from agui_core.wire.decode import Policy
-from agui_core.wire.fast_events import FastArgs, FastReasoning, FastText
 
-__all__ = ["FAMILY", "REFUSALS", "Middleware", "Policy", "ReducerState", "Status"]
+__all__ = ["REFUSALS", "Middleware", "Policy", "ReducerState", "Status"]
 
 Status: TypeAlias = Literal[
     "idle", "running", "finished", "interrupted", "cancelled", "failed", "truncated", "rejected"
@@ -45,16 +45,6 @@ _TOUCHED = 1_024
 """Entries with pieces that may wait to be counted when somebody asks for the event's index."""
 
 REFUSALS = (ProtocolError, DecodeError, LimitExceeded)
-
-FAMILY: dict[type, int] = {
-    e.ToolCallStartEvent: 0,
-    FastArgs: 0,
-    e.TextMessageStartEvent: 1,
-    FastText: 1,
-    e.ReasoningMessageStartEvent: 2,
-    FastReasoning: 2,
-}
-"""Places in `FastTables`."""
 
 
 class ReducerState:
@@ -199,12 +189,12 @@ class ReducerState:
         if entry is None or item.half or (type(entry) is MessageBuilder and entry.document is not None):
             self.deny_fast(item)
         else:
-            self.fast_items[FAMILY[type(item.start)]][item.id] = entry
+            self.fast_items[FAMILY_OF[type(item.start)].place][item.id] = entry
 
     def deny_fast(self, item: OpenItem) -> None:
-        family = FAMILY[type(item.start)]
-        self.fast_items[family].pop(item.id, None)
-        self.store.hot[family].pop(item.id, None)
+        place = FAMILY_OF[type(item.start)].place
+        self.fast_items[place].pop(item.id, None)
+        self.store.hot[place].pop(item.id, None)
 
     def deny_all(self) -> None:
         for table in (*self.fast_items, *self.store.hot):

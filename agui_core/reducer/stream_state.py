@@ -20,7 +20,6 @@ expanded events (section 11).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -32,19 +31,14 @@ from agui_core.protocol import events as e
 from agui_core.protocol.base import UNSET, UnsetType
 from agui_core.protocol.messages import AssistantMessage, Message
 from agui_core.reducer.chunks import Owner, name_owner, refuse
+from agui_core.reducer.families import FAMILIES, FAMILY_OF
 from agui_core.reducer.items import Note, OpenItem
 
 __all__ = ["Phase", "StreamState"]
 
 
-def _message_owners(sequence: StreamState) -> dict[str, Owner]:
-    return sequence.message_owners
-
-
-_OWNERS: dict[str, Callable[[StreamState], dict[str, Owner]]] = {
-    "reasoning": lambda sequence: sequence.reasoning_owners,
-    "activity": lambda sequence: sequence.activity_owners,
-}
+_OWNERS = {"reasoning": "reasoning_owners", "activity": "activity_owners"}
+"""The table that knows who owns a message, by its role; `message_owners` for all others."""
 
 
 _SUBAGENT_EVENTS = (e.SubagentStartedEvent, e.SubagentFinishedEvent, e.SubagentErrorEvent)
@@ -188,12 +182,13 @@ class StreamState:
         it started is not.
         """
         kind = type(event)
-        if item is None:
+        family = FAMILY_OF.get(kind)
+        if item is None or family is None:
             return
-        if kind in _ENDS:
-            _ENDS[kind](self)[item.id] = item
-        elif kind in _STARTS:
-            _STARTS[kind](self).pop(item.id, None)
+        if kind is family.end:
+            getattr(self, family.open)[item.id] = item
+        elif kind is family.start:
+            getattr(self, family.open).pop(item.id, None)
 
     def mark(self, event: e.Event, *, repaired: bool = False) -> Mark:
         """What `restore` needs to make an event unsaid that is refused after it was verified, or `repaired`, which may
@@ -255,7 +250,7 @@ class StreamState:
         """Set owners from restated messages: over what is known (SUB-16) or only where nothing is (OPEN-2)."""
         for message in messages:
             owner = None if message.subagent_run_id is UNSET else message.subagent_run_id
-            table = _OWNERS.get(message.role, _message_owners)(self)
+            table = getattr(self, _OWNERS.get(message.role, "message_owners"))
             if authoritative or message.id not in table:
                 table[message.id] = owner
             if isinstance(message, AssistantMessage) and message.tool_calls is not UNSET:
@@ -263,12 +258,9 @@ class StreamState:
                     if authoritative or call.id not in self.call_owners:
                         self.call_owners[call.id] = owner
         if authoritative:
-            for items, owners in (
-                (self.texts, self.message_owners),
-                (self.calls, self.call_owners),
-                (self.reasonings, self.reasoning_owners),
-            ):
-                for item in items.values():
+            for family in FAMILIES:
+                owners = getattr(self, family.owners)
+                for item in getattr(self, family.open).values():
                     item.owner = owners[item.id]
             self._forget_dropped(messages)
 
@@ -322,16 +314,3 @@ class StreamState:
             self.warn("SUB-18", event, f"it is attributed to subagent {quoted(tag)}, whose invocation has ended")
         elif tag not in self.tags and len(self.tags) < self.limits.subagents:
             self.tags[tag] = None
-
-
-_ENDS: dict[type[e.Event], Callable[[StreamState], dict[str, OpenItem]]] = {
-    e.TextMessageEndEvent: lambda sequence: sequence.texts,
-    e.ToolCallEndEvent: lambda sequence: sequence.calls,
-    e.ReasoningMessageEndEvent: lambda sequence: sequence.reasonings,
-}
-
-_STARTS: dict[type[e.Event], Callable[[StreamState], dict[str, OpenItem]]] = {
-    e.TextMessageStartEvent: lambda sequence: sequence.texts,
-    e.ToolCallStartEvent: lambda sequence: sequence.calls,
-    e.ReasoningMessageStartEvent: lambda sequence: sequence.reasonings,
-}

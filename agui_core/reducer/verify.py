@@ -18,20 +18,21 @@ from agui_core.errors import LimitExceeded, ProtocolError
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.reducer.chunks import CHUNKS, Expander, Expansion
+from agui_core.reducer.families import FAMILIES, FAMILY_OF
 from agui_core.reducer.items import Note, OpenItem
 from agui_core.reducer.lenient import find_repair
 from agui_core.reducer.rules import verify
 from agui_core.reducer.stream_state import Mark, StreamState
 
-__all__ = ["CONTENT", "Verifier", "VerifiedEvent"]
+__all__ = ["Verifier", "VerifiedEvent"]
 
 
 VerifiedEvent: TypeAlias = tuple[e.Event, OpenItem | None]
 """One accepted event and the open item that it concerns, if it is one of a triad."""
 
 
-CONTENT = (e.TextMessageContentEvent, e.ToolCallArgsEvent, e.ReasoningMessageContentEvent)
-_ENDS = (e.TextMessageEndEvent, e.ToolCallEndEvent, e.ReasoningMessageEndEvent)
+_CONTENT = frozenset(family.content for family in FAMILIES)
+_ENDS = frozenset(family.end for family in FAMILIES)
 _HALF = re.compile("[\ud800-\udfff]")
 _REPAIRS_IN_A_ROW = 3
 """A run may have to be assumed, and an item opened in it; what is refused even then is skipped."""
@@ -100,7 +101,7 @@ class Verifier:
         kind = type(event)
         if not self.expander.lanes and kind not in CHUNKS:
             item = verify(self.stream, event)
-            whole = item is None or (not item.half and kind not in CONTENT)
+            whole = item is None or (not item.half and kind not in _CONTENT)
             return [(event, item)] if whole else self._finish(event, item)
         stream = self.stream
         expansion = self.expander.plan(event)
@@ -133,13 +134,14 @@ class Verifier:
             except ProtocolError as again:
                 self._repair(replacement, again, repairs_left - 1, steps)
 
-    def _finish(self, event: e.Event, item: OpenItem | None) -> list[VerifiedEvent]:
+    def _finish(self, event: Any, item: OpenItem | None) -> list[VerifiedEvent]:
         """Pair the halves of characters that deltas cut in two: nothing handed out holds a lone surrogate."""
         if item is not None:
-            if isinstance(event, CONTENT):
+            kind = type(event)
+            if kind in _CONTENT:
                 if item.half or (not event.delta.isascii() and _HALF.search(event.delta)):
                     event = replace(event, delta=self._pair(event, item))
-            elif item.half and isinstance(event, _ENDS):
+            elif item.half and kind in _ENDS:
                 self._halves.append((item, item.half, item.broken))
                 item.half = ""
                 return [(self._lone(event, item), item), (event, item)]
@@ -158,13 +160,8 @@ class Verifier:
 
     def _lone(self, end: e.Event, item: OpenItem) -> e.Event:
         self._note_lone(end, item)
-        match end:
-            case e.TextMessageEndEvent():
-                return e.TextMessageContentEvent(message_id=item.id, delta=_REPLACEMENT)
-            case e.ToolCallEndEvent():
-                return e.ToolCallArgsEvent(tool_call_id=item.id, delta=_REPLACEMENT)
-            case _:
-                return e.ReasoningMessageContentEvent(message_id=item.id, delta=_REPLACEMENT)
+        family = FAMILY_OF[type(end)]
+        return family.make(family.content, item.id, delta=_REPLACEMENT)
 
     def _note_lone(self, event: e.Event, item: OpenItem) -> None:
         item.broken = True

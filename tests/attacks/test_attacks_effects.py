@@ -215,11 +215,13 @@ async def test_two_answers_never_race() -> None:
 @pytest.mark.parametrize("where", ["in the queue", "while that is written down"])
 async def test_a_call_answered_by_hand_before_its_turn_is_not_run(bank: Bank, where: str) -> None:
     calls = thread(bank.tools, run("r", pay("a"), pay("b", '{"amount": 6}')), limit=1)
+    written: list[str] = []
 
     async def keep() -> None:
-        if where == "in the queue" and "a" in calls._ledger.running and calls.state("b") == "input-available":
+        written.append("")
+        if where == "in the queue" and len(written) == 1:  # `a` begins
             calls.set_output("b", "paid in cash")
-        elif where != "in the queue" and "b" in calls._ledger.running:
+        elif where != "in the queue" and len(written) == 2:  # `b` begins
             calls.reducer.add({"id": "x", "role": "tool", "toolCallId": "b", "content": "paid in cash"})
 
     await calls.answer(keep=keep)
