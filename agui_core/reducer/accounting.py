@@ -53,9 +53,9 @@ def grant(state: ReducerState, size: int) -> None:
     """Grant room for what comes, and for what a reader holds of it already: nothing that is not counted may be more
     than what is left. Where there is little left, every event is counted before it is applied.
     """
-    conversation, limits = state.store, state.limits
-    conversation.settle(state.now)
-    left = min(limits.characters - conversation.characters, limits.item_characters - conversation.largest)
+    store, limits = state.store, state.limits
+    store.settle(state.now)
+    left = min(limits.characters - store.characters, limits.item_characters - store.largest)
     state.near_limit = left < size
     state.refresh_fast()
     granted = max(size, min(_BUDGET, left, limits.event_bytes))
@@ -70,10 +70,10 @@ def allow_overhead(state: ReducerState) -> None:
 
 
 def measure_overhead(state: ReducerState) -> None:
-    conversation, limit = state.store, state.limits.characters
-    conversation.settle(state.now)
+    store, limit = state.store, state.limits.characters
+    store.settle(state.now)
     document = len(_encode(state.document.value)) if state.state_version or state.state_unstamped else 0
-    inside = sum([entry.other_characters for entry in conversation.entries()])
+    inside = sum([entry.other_characters for entry in store.entries()])
     state.overhead_chars = document + inside + state.verifier.stream.characters
     state.overhead_since = 0
     allow_overhead(state)
@@ -134,12 +134,12 @@ def prepare_message(state: ReducerState, event: Any) -> None:
 
 
 def prepare_call(state: ReducerState, event: e.ToolCallStartEvent) -> None:
-    conversation, limits = state.store, state.limits
-    if event.tool_call_id in conversation.calls:
+    store, limits = state.store, state.limits
+    if event.tool_call_id in store.calls:
         return
-    if conversation.call_count >= limits.tool_calls:
-        bound(event, "tool_calls", conversation.call_count + 1, limits.tool_calls)
-    holder = conversation.index.get(event.parent_message_id) if event.parent_message_id else None
+    if store.call_count >= limits.tool_calls:
+        bound(event, "tool_calls", store.call_count + 1, limits.tool_calls)
+    holder = store.index.get(event.parent_message_id) if event.parent_message_id else None
     if holder is None or holder.role != "assistant":
         one_more_message(state, event)
     else:
@@ -157,12 +157,12 @@ def prepare_content(state: ReducerState, event: Any) -> None:
     """Count exactly, but only when the room that was granted is used up."""
     if state.near_limit:
         state.fold()
-        conversation = state.store
+        store = state.store
         if isinstance(event, e.ToolCallArgsEvent):
-            call = conversation.calls.get(event.tool_call_id)
+            call = store.calls.get(event.tool_call_id)
             held = "" if call is None else call.text
         else:
-            message = conversation.index.get(event.message_id)
+            message = store.index.get(event.message_id)
             held = "" if message is None else message.text
         bound(event, "item_characters", len(held or "") + len(event.delta), state.limits.item_characters)
         bound(event, "characters", characters_with(state, len(event.delta)), state.limits.characters)

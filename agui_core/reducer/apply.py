@@ -161,7 +161,7 @@ def _read(state: ReducerState, reader: Reader, piece: Bytes) -> Batch | None:
 
 
 def _check(state: ReducerState, reader: Reader) -> None:
-    """Raise what is wrong with the reading itself, behind the records before it."""
+    """Raise what is wrong with the reading itself, after the records before it."""
     try:
         reader.check()
     except LimitExceeded as error:
@@ -208,13 +208,13 @@ def _run_events(state: ReducerState, events: list[Any]) -> None:
                 continue
         except KeyError:
             pass
-        if kind not in _PLAIN or not _wake(state, event):
+        if kind not in _PLAIN or not _append_first(state, event):
             apply_decoded(state, event)
             calls, texts, reasonings = state.fast_pieces
 
 
-def _wake(state: ReducerState, event: Any) -> bool:
-    """Append plain content to an item that is warm, and hot from now on."""
+def _append_first(state: ReducerState, event: Any) -> bool:
+    """Append plain content to an open item, whose pieces the loop finds by itself from now on."""
     place, id = _PLACES[type(event)], event.tool_call_id if type(event) is FastArgs else event.message_id
     entry = state.fast[place].get(id)
     if entry is None:
@@ -254,7 +254,7 @@ def _judged(state: ReducerState, event: object, index: int) -> Iterator[e.Event]
 
 
 def apply_decoded(state: ReducerState, event: Any) -> None:
-    """Everything but plain content of a warm item: expand, verify, prepare, apply, observe."""
+    """The careful way: expand, verify, prepare, apply, observe."""
     kind: type = type(event)
     if kind in _PLAIN:
         event = event.full()
@@ -272,10 +272,8 @@ def apply_decoded(state: ReducerState, event: Any) -> None:
                 measure_overhead(state)
             state.overhead_since += len(_encode(event.metadata)) if risk is None else event_size(event)
         if risk == _ONE:
-            conversation, limits = state.store, state.limits
-            revocable = (
-                conversation.count >= limits.messages or conversation.call_count >= state.call_limit or state.near_limit
-            )
+            store, limits = state.store, state.limits
+            revocable = store.count >= limits.messages or store.call_count >= state.call_limit or state.near_limit
         else:
             revocable = risk == _MANY or (risk == _TAG and event.subagent_run_id is not UNSET) or state.near_limit
         steps = state.verifier.admit(event, revocable)

@@ -217,7 +217,7 @@ class MessageBuilder(_Growing):
         return twin
 
     def settle_part(self) -> None:
-        """End the text part that grows, so that another one can begin behind it. The conversation is settled."""
+        """End the text part that grows, so that another one can begin after it. The conversation is settled."""
         if self.parts is not None and self.text is not None:
             self.parts.append(TextPart(text=self.text))
             self.text = None

@@ -289,5 +289,5 @@ def name_owner(owner: Owner) -> str:
 
 
 def refuse(rule: str, event: e.Event, message: str, *ids: str) -> ProtocolError:
-    """The error for a broken sequence; whoever knows the event's index adds it."""
+    """The error for an event out of order; the caller adds its index."""
     return ProtocolError(message, rule=rule, type=event.type, ids=ids)

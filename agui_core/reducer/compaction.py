@@ -1,12 +1,12 @@
 """Fewer events that replay to the same conversation: `compact`.
 
-How: every event goes through the gate (boundary, enforcement, expansion, verification), as in `conform`. What comes out
+How: every event is decoded, sanitized, expanded and verified, as in `conform`. What comes out
 is passed on at once, except for what may wait because nothing in between depends on it:
 
 - *text*: the content of an open item waits until its end, so that all of it becomes one event, whatever other items do
   meanwhile. What could tell the difference lets it go first: a MESSAGES_SNAPSHOT, the end of a run or of a subagent,
-  the start of a call (`Run.last_calls` asks what was said behind it), and events of another item that writes to the
-  same message. The first content behind a snapshot that may have dropped the item does not wait, as it makes the
+  the start of a call (`Run.last_calls` asks what was said after it), and events of another item that writes to the
+  same message. The first content after a snapshot that may have dropped the item does not wait, as it makes the
   message anew, in its place (OPEN-6).
 - *state and activities*: once a document is known (from a snapshot, or the state that was given), its patches are
   applied here, so it is known which of them apply (PATCH-5), and those become one patch. Where a snapshot waits, or is
@@ -217,7 +217,7 @@ class _Compactor:
         return [*self._release_twin(key), event]
 
     def call_start(self, event: e.ToolCallStartEvent) -> list[e.Event]:
-        """What was said before a call stays before it, as `Run.last_calls` asks what came behind."""
+        """What was said before a call stays before it, as `Run.last_calls` asks what came after."""
         said = [key for key in self._waiting if key[0] != "call"]
         return [*[each for key in said for each in self._release_item(key)], *self.start(event)]
 
@@ -289,7 +289,7 @@ class _Compactor:
         return released
 
     def _let_refuse(self, event: e.Event) -> list[e.Event]:
-        """Pass on what a reducer will refuse, behind what it will apply before."""
+        """Pass on what a reducer will refuse, after what it will apply."""
         released = self._release_state()
         self._state = None
         return [*released, event]

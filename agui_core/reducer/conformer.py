@@ -1,4 +1,4 @@
-"""Clean events for whoever passes them on: boundary, middleware, enforcement, expansion and verification, nothing else.
+"""Clean events for gateways and stores that pass them on: decoded, sanitized, expanded, verified, and not applied.
 
 For gateways and stores: memory does not grow with the text. What comes out is what a reducer would apply, in that
 order.

@@ -2,7 +2,7 @@
 14).
 
 An event is *prepared* before it is applied: preparing is all that can fail, which is limits and patches, so that an
-event is refused before anything of it was applied. Both expect what the gate accepted.
+event is refused before anything of it was applied. Both expect what the verifier accepted.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ def _new_text(event: Any) -> m.Message:
 
 
 def _message_start(state: ReducerState, event: Any, item: OpenItem) -> None:
-    conversation = state.store
-    entry = conversation.index.get(event.message_id)
+    store = state.store
+    entry = store.index.get(event.message_id)
     if entry is None:
-        entry = conversation.append(_new_text(event))
+        entry = store.append(_new_text(event))
     elif entry.document is None:
         _note_reopened(state, event, entry)
         if entry.parts is not None:
-            conversation.settle(state.upcoming)
+            store.settle(state.upcoming)
             if entry.text is not None:
                 entry.settle_part()
-                conversation.touch(entry)  # so that an increment of a checkpoint tells that its part has ended
+                store.touch(entry)  # so that an increment of a checkpoint tells that its part has ended
     item.entry = entry
     _merge(state, event, entry)
     state.allow_fast(item)
@@ -120,15 +120,15 @@ def _recreate_message(state: ReducerState, event: Any, item: OpenItem) -> Messag
 
 
 def _call_start(state: ReducerState, event: e.ToolCallStartEvent, item: OpenItem) -> None:
-    conversation = state.store
+    store = state.store
     stream = state.verifier.stream
     if state.may_have_spoken or stream.texts or stream.reasonings:
-        conversation.settle(state.upcoming)
+        store.settle(state.upcoming)
         state.note_speech(event.tool_call_id)
     started = len(stream.started_calls)
-    if state.quiet_from >= started and event.tool_call_id not in conversation.results:
+    if state.quiet_from >= started and event.tool_call_id not in store.results:
         state.begin_anew(event.tool_call_id, started)
-    call = conversation.calls.get(event.tool_call_id)
+    call = store.calls.get(event.tool_call_id)
     if call is None:
         call = _make_call(state, event)
     else:
@@ -149,7 +149,7 @@ def _call_start(state: ReducerState, event: e.ToolCallStartEvent, item: OpenItem
             call.name = event.tool_call_name
         if event.parent_message_id and event.parent_message_id != call.holder.id:
             state.warn("TOOL-6", event, f"tool call {quoted(call.id)} stays in message {quoted(call.holder.id)}")
-        conversation.touch(call)
+        store.touch(call)
     item.entry = call
     state.run_unstamped = True  # one more call is pending
     if event.metadata is not UNSET:
@@ -166,22 +166,22 @@ def _make_call(state: ReducerState, event: e.ToolCallStartEvent) -> CallBuilder:
 
 def _call_holder(state: ReducerState, event: e.ToolCallStartEvent) -> MessageBuilder:
     """TOOL-2, OPEN-4: the assistant message for a new call, minted if need be."""
-    conversation = state.store
+    store = state.store
     id = event.parent_message_id or event.tool_call_id
-    held = conversation.index.get(id)
+    held = store.index.get(id)
     if event.parent_message_id and held is not None:
         if held.role == "assistant":
             return held
         id = event.tool_call_id
         state.warn("OPEN-4", event, f"parentMessageId names a {held.role} message; the call gets message {quoted(id)}")
-        held = conversation.index.get(id)
+        held = store.index.get(id)
     if held is not None:
         state.warn("OPEN-4", event, f"a message {quoted(id)} is held already; the call gets a second one")
     # TOOL-14, SUB-12: whose call it is made for, is whose message it is, for all that name it later in this run. Only
     # who holds the messages knows that it is made here; a conformer lets pass what disagrees with it.
     if event.subagent_run_id is not UNSET:
         state.verifier.stream.message_owners.setdefault(id, event.subagent_run_id)
-    return conversation.append(m.AssistantMessage(id=id, subagent_run_id=event.subagent_run_id))
+    return store.append(m.AssistantMessage(id=id, subagent_run_id=event.subagent_run_id))
 
 
 def _call_args(state: ReducerState, event: e.ToolCallArgsEvent, item: OpenItem) -> None:
@@ -233,18 +233,18 @@ def _call_result(state: ReducerState, event: e.ToolCallResultEvent, item: None) 
 
 
 def _encrypted_value(state: ReducerState, event: e.ReasoningEncryptedValueEvent, item: None) -> None:
-    conversation = state.store
+    store = state.store
     if event.subtype == "tool-call":
-        call = conversation.calls.get(event.entity_id)
+        call = store.calls.get(event.entity_id)
         if call is not None:
             call.encrypted_value = event.encrypted_value
-            conversation.touch(call)
+            store.touch(call)
             return
     else:
-        entry = conversation.index.get(event.entity_id)
+        entry = store.index.get(event.entity_id)
         if entry is not None and entry.document is None:
             entry.base = replace(entry.base, encrypted_value=event.encrypted_value)
-            conversation.touch(entry)
+            store.touch(entry)
             return
     state.warn(
         "REAS-11", event, f"no {event.subtype} {quoted(event.entity_id)} is held that could have an encrypted value"
@@ -300,19 +300,19 @@ def _messages_snapshot(state: ReducerState, event: e.MessagesSnapshotEvent, item
     entries, warnings = state.prepared
     for rule, message in warnings:
         state.warn(rule, event, message)
-    conversation, stream = state.store, state.verifier.stream
+    store, stream = state.store, state.verifier.stream
     # Before they are dropped: what would be made again if text for it still comes (OPEN-6).
     for open_item in (*stream.texts.values(), *stream.reasonings.values(), *stream.calls.values()):
         _remember(open_item)
     state.fold()
-    conversation.restate(entries, state.upcoming)
+    store.restate(entries, state.upcoming)
     state.deny_all()
     for item_table in (stream.texts, stream.reasonings):
         for open_item in item_table.values():
-            open_item.entry = conversation.index.get(open_item.id)
+            open_item.entry = store.index.get(open_item.id)
             state.allow_fast(open_item)
     for open_item in stream.calls.values():
-        open_item.entry = conversation.calls.get(open_item.id)
+        open_item.entry = store.calls.get(open_item.id)
         if open_item.entry is not None:
             open_item.entry.complete = False
             state.allow_fast(open_item)
@@ -320,7 +320,7 @@ def _messages_snapshot(state: ReducerState, event: e.MessagesSnapshotEvent, item
 
 
 def _find_quiet(state: ReducerState) -> None:
-    """After a snapshot: the calls that still stand behind all that was said."""
+    """After a snapshot: find the calls that still stand after all that was said."""
     last: set[str] = set()
     for entry in reversed([*state.store.entries()]):
         last.update([call.id for call in entry.calls or ()])
@@ -368,10 +368,10 @@ def _prepare_activity_snapshot(state: ReducerState, event: e.ActivitySnapshotEve
 
 
 def _activity_snapshot(state: ReducerState, event: e.ActivitySnapshotEvent, item: None) -> None:
-    conversation = state.store
-    entry = conversation.index.get(event.message_id)
+    store = state.store
+    entry = store.index.get(event.message_id)
     if entry is None:
-        conversation.append_entry(state.prepared)
+        store.append_entry(state.prepared)
         return
     if entry.document is None:
         state.warn(
@@ -380,10 +380,10 @@ def _activity_snapshot(state: ReducerState, event: e.ActivitySnapshotEvent, item
         return
     if event.replace is not False:
         entry.base = replace(entry.base, activity_type=event.activity_type, subagent_run_id=event.subagent_run_id)
-        conversation.touch(entry)
+        store.touch(entry)
     if event.metadata is not UNSET:
         entry.merge_metadata(event.metadata)
-        conversation.touch(entry)
+        store.touch(entry)
 
 
 def _prepare_activity_delta(state: ReducerState, event: e.ActivityDeltaEvent) -> None:
@@ -397,8 +397,8 @@ def _prepare_activity_delta(state: ReducerState, event: e.ActivityDeltaEvent) ->
 
 
 def _activity_delta(state: ReducerState, event: e.ActivityDeltaEvent, item: None) -> None:
-    conversation = state.store
-    entry = conversation.index.get(event.message_id)
+    store = state.store
+    entry = store.index.get(event.message_id)
     if entry is None or entry.document is None:
         held = "no message" if entry is None else f"no activity but a {entry.role} message"
         state.warn("ACT-6", event, f"{held} {quoted(event.message_id)} is held; the patch is skipped")
@@ -414,10 +414,10 @@ def _activity_delta(state: ReducerState, event: e.ActivityDeltaEvent, item: None
         )
     else:
         entry.base = replace(entry.base, activity_type=event.activity_type)
-        conversation.touch(entry)
+        store.touch(entry)
     if event.metadata is not UNSET:
         entry.merge_metadata(event.metadata)
-        conversation.touch(entry)
+        store.touch(entry)
 
 
 Prepare: TypeAlias = Callable[[ReducerState, Any], None]

@@ -12,7 +12,7 @@ Promises:
 How: `_ours` knows the containers made since the last read. They are the top of the document (who owns a child owns its
 parents), each occurs in it once, and only they are changed in place, with a step in an undo log. `copy` makes a value
 occur twice, so it takes it out of `_ours` first. What is not ours never changes, so its size may be remembered by
-identity; that is done where a value could otherwise be walked over and over, which is behind `copy` and `move` only.
+identity; that is done where a value could otherwise be walked over and over, which is after `copy` and `move` only.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Document:
         self._nodes = 1
         self._ours: dict[int, Container] = {id(self._root): self._root}
         self._sizes = _Sizes()
-        # What one patch leaves behind until it is known to apply:
+        # What one patch leaves until it is known to apply:
         self._log: list[tuple[_Undo, Container, Key, Any]] = []
         self._removed: list[Container] = []
         self._frozen: list[Container] = []

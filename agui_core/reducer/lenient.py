@@ -1,4 +1,4 @@
-"""What the lenient policy does with an event that the sequence rules refuse: a few named repairs, else it is skipped.
+"""What the lenient policy does with an event that the rules refuse: a few named repairs, else it is skipped.
 
 A repair names other events to judge in the refused one's place; so a repaired stream is one that a conforming producer
 could have sent. Each repair is reported with the rule that was broken.

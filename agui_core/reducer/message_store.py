@@ -1,11 +1,11 @@
 """The messages while they grow: found by id, kept in order, handed out frozen, and cheap to read again.
 
-Costs. Appending a piece of text: O(1), amortised. Placing a tool message behind its call: O(1). A read rebuilds the
+Costs. Appending a piece of text: O(1), amortised. Placing a tool message after its call: O(1). A read rebuilds the
 messages that changed since the last read and copies one pointer per message (and one per sibling call of a changed
 call); only a read after a message was placed in the middle, or dropped, walks all messages once.
 
 Order is kept as *blocks*: a message that is no tool message, with the tool messages that directly follow it. So
-placing a result behind its call's message "and any tool messages that already follow it" (TOOL-7) is an append.
+placing a result after its call's message "and any tool messages that already follow it" (TOOL-7) is an append.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class MessageStore:
         "characters",
         "count",
         "forgotten",
-        "hot",
         "index",
         "largest",
         "limits",
         "log",
+        "open_pieces",
         "pieces",
         "removed",
         "reordered",
@@ -73,8 +73,8 @@ class MessageStore:
         # What changed since the last folding; what was folded since the last settling; and what changed before that, in
         # order, where only the last time counts.
         self.touched: list[Builder] = []
-        # The pieces of some that are touched, for whoever appends to them.
-        self.hot: PieceTables = ({}, {}, {})
+        # The pieces of some that are touched: what the fast path appends to.
+        self.open_pieces: PieceTables = ({}, {}, {})
         self._unstamped: dict[Builder, None] = {}
         self.log: list[Builder] = []
         # Ids of dropped messages by the version that dropped them, and the latest such version that was forgotten.
@@ -125,7 +125,7 @@ class MessageStore:
         return entry
 
     def place_result(self, message: ToolMessage) -> MessageBuilder:
-        """Put a tool message behind the message with its call and the tool messages there, or at the end (TOOL-7)."""
+        """Put a tool message after the message with its call and the tool messages there, or at the end (TOOL-7)."""
         call = self.calls.get(message.tool_call_id)
         if call is None or call.holder is self._heads[-1]:
             return self.append(message)
@@ -137,7 +137,7 @@ class MessageStore:
         return entry
 
     def add_call(self, call: CallBuilder) -> None:
-        """Add a new call to its holder, an assistant message, behind the others there."""
+        """Add a new call to its holder, an assistant message, after the others there."""
         holder = call.holder
         if holder.calls is None or holder.frozen is None:
             holder.calls, holder.frozen = [], []
@@ -254,14 +254,14 @@ class MessageStore:
                 if holder.message is None:
                     flat[holder.position] = holder.build()
         touched.clear()
-        calls, texts, reasonings = self.hot
+        calls, texts, reasonings = self.open_pieces
         if calls or texts or reasonings:
             calls.clear()
             texts.clear()
             reasonings.clear()
 
     def fold_call(self, call: CallBuilder) -> None:
-        """Join what arrived to the arguments of one call, for whoever reads just them. Costs what arrived."""
+        """Join what arrived to the arguments of one call, without folding the rest. Costs what arrived."""
         holder = call.holder
         holder.frozen[call.place] = holder.message = self._built = None  # type: ignore[index]
         if self._ordered:
@@ -394,7 +394,7 @@ class MessageStore:
         self.log = list(reversed(last))
 
     def _stand(self, entry: MessageBuilder) -> None:
-        """Put an entry behind all others."""
+        """Put an entry after all others."""
         heads = self._heads
         if entry.role == "tool" and heads:
             _follow(heads[-1], entry)

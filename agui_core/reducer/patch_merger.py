@@ -58,7 +58,7 @@ class PatchMerger:
         self._bound = bound
         self._object_only = object_only
         self._measured = size_of(value)
-        # Bytes of the document at most: patches add no more than their own. None behind a copy, which may make it big.
+        # Bytes of the document at most: patches add no more than their own. None after a copy, which may make it big.
         self._at_most = self._measured
         self._clear()
 

@@ -28,13 +28,13 @@ _encode = msgspec.json.encode
 
 
 def reconcile(
-    conversation: MessageStore, messages: tuple[m.Message, ...], *, lenient: bool
+    store: MessageStore, messages: tuple[m.Message, ...], *, lenient: bool
 ) -> tuple[list[MessageBuilder], list[Finding]]:
     """The entries after the snapshot, in order, and what is odd about it. The conversation is settled; nothing
     changes.
     """
     findings: list[Finding] = []
-    messages = _clean_calls(conversation, messages, findings, lenient=lenient)
+    messages = _clean_calls(store, messages, findings, lenient=lenient)
     roles = {message.role for message in messages}
     kept_roles = [role for role in _KEPT_UNLESS_RESTATED if role not in roles]
     last: dict[Identity, m.Message] = {}
@@ -42,7 +42,7 @@ def reconcile(
         if _identity(message) in last:
             findings.append(("OPEN-13", f"message {quoted(message.id)} occurs twice in the snapshot"))
         last[_identity(message)] = message
-    held = list(conversation.entries())
+    held = list(store.entries())
     held_identities = {_identity(entry.base) for entry in held}
     # A message that changed its identity but not its id still replaces the one that is held.
     renamed = {message.id: identity for identity, message in last.items() if identity not in held_identities}
@@ -55,13 +55,11 @@ def reconcile(
         restated = last.get(identity)
         if restated is not None:
             if identity not in used:
-                entries.append(_restated(entry, restated, conversation.limits))
+                entries.append(_restated(entry, restated, store.limits))
             used.add(identity)
         elif entry.role in kept_roles:
             entries.append(entry)
-    entries += [
-        MessageBuilder.of(message, conversation.limits) for message in messages if _identity(message) not in used
-    ]
+    entries += [MessageBuilder.of(message, store.limits) for message in messages if _identity(message) not in used]
     return entries, findings
 
 
@@ -81,7 +79,7 @@ def _restated(entry: MessageBuilder, message: m.Message, limits: Limits) -> Mess
 
 
 def _clean_calls(
-    conversation: MessageStore, messages: tuple[m.Message, ...], findings: list[Finding], *, lenient: bool
+    store: MessageStore, messages: tuple[m.Message, ...], findings: list[Finding], *, lenient: bool
 ) -> tuple[m.Message, ...]:
     seen: set[str] = set()
     cleaned: list[m.Message] = []
@@ -93,7 +91,7 @@ def _clean_calls(
                 if call.id in seen:
                     findings.append(("OPEN-13", f"tool call {quoted(call.id)} occurs twice in the snapshot"))
                 if not (lenient and call.id in inside):
-                    calls.append(_better_arguments(conversation, call, findings) if lenient else call)
+                    calls.append(_better_arguments(store, call, findings) if lenient else call)
                 inside.add(call.id)
                 seen.add(call.id)
             if lenient:
@@ -102,9 +100,9 @@ def _clean_calls(
     return tuple(cleaned)
 
 
-def _better_arguments(conversation: MessageStore, call: m.ToolCall, findings: list[Finding]) -> m.ToolCall:
+def _better_arguments(store: MessageStore, call: m.ToolCall, findings: list[Finding]) -> m.ToolCall:
     """Lenient: arguments that are no JSON document do not replace held ones that are."""
-    held = conversation.calls.get(call.id)
+    held = store.calls.get(call.id)
     if held is None or not held.text or _is_json(call.function.arguments) or not _is_json(held.text):
         return call
     findings.append(("TOOL-3", f"tool call {quoted(call.id)} keeps its arguments; the snapshot's are no JSON document"))

@@ -147,7 +147,7 @@ class Reducer:
         end(self._held, self.apply)
 
     def add(self, message: Message | Mapping[str, Any]) -> None:
-        """Add the application's own message: a tool's answer behind its call (TOOL-7), which is no longer pending then,
+        """Add the application's own message: a tool's answer after its call (TOOL-7), which is no longer pending then,
         anything else at the end. Not while a run is going on.
         """
         held = self._held
@@ -246,18 +246,18 @@ class Reducer:
         """What changed after version `since`, as `version` gave it. Costs what changed."""
         held = self._held
         version = held.stamp()
-        conversation = held.store
+        store = held.store
         changed: list[str] = []
         added: list[str] = []
         calls: list[str] = []
-        for entry in conversation.changed_since(since):
+        for entry in store.changed_since(since):
             if isinstance(entry, CallBuilder):
                 calls.append(entry.id)
             else:
                 (added if entry.added > since else changed).append(entry.id)
         removed: list[str] = []
-        for id in reversed(conversation.removed):
-            if conversation.removed[id] <= since:
+        for id in reversed(store.removed):
+            if store.removed[id] <= since:
                 break
             removed.append(id)
         return Changes(
@@ -265,8 +265,8 @@ class Reducer:
             changed=tuple(reversed(changed)),
             added=tuple(reversed(added)),
             removed=tuple(reversed(removed)),
-            reordered=conversation.reordered > since,
-            reset=conversation.forgotten > since,
+            reordered=store.reordered > since,
+            reset=store.forgotten > since,
             calls=tuple(reversed(calls)),
             state=held.state_version > since,
             run=held.run_version > since,

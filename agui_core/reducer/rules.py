@@ -1,7 +1,7 @@
-"""The rules of the sequence: one function per event type, and the table of each phase (protocol sections 5 to 10, 15).
+"""Which event may follow which: one rule per event type, and the table of each phase (protocol sections 5 to 10, 15).
 
-A rule raises `ProtocolError`, or `LimitExceeded`, and changes nothing; or it notes in the sequence what the event
-opens, closes and claims, and returns the item concerned. `sequence.py` tells how they are called.
+A rule raises `ProtocolError` or `LimitExceeded` and changes nothing; or it notes in the `StreamState` what the event
+opens, closes and claims, and returns the item concerned. Everything that decides about an order is in this file.
 """
 
 from __future__ import annotations

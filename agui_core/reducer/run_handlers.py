@@ -30,15 +30,15 @@ def _take_out_superseded(state: ReducerState) -> None:
         return
     gone, textless = state.superseded
     state.superseded = None
-    conversation = state.store
-    conversation.settle(state.upcoming)
-    kept = [entry for entry in conversation.entries() if entry.id not in gone or entry.role == "tool"]
+    store = state.store
+    store.settle(state.upcoming)
+    kept = [entry for entry in store.entries() if entry.id not in gone or entry.role == "tool"]
     for entry in kept:
         if entry.id in textless and entry.role == "assistant":
             entry.text = None
-            conversation.touch(entry)
+            store.touch(entry)
     state.fold()
-    conversation.restate(kept, state.upcoming)
+    store.restate(kept, state.upcoming)
 
 
 def run_started(state: ReducerState, event: e.RunStartedEvent, item: None) -> None:

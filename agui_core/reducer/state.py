@@ -139,11 +139,11 @@ class ReducerState:
         """Events so far. Content leaves one piece of text each, which is counted when the pieces are; so the hot loops
         count nothing.
         """
-        conversation = self.store
-        touched = conversation.touched
-        index = self.other_events + conversation.pieces + sum([len(entry.pieces) for entry in touched])
+        store = self.store
+        touched = store.touched
+        index = self.other_events + store.pieces + sum([len(entry.pieces) for entry in touched])
         if len(touched) > _TOUCHED:
-            conversation.fold()
+            store.fold()
         return index
 
     @property
@@ -182,7 +182,7 @@ class ReducerState:
         # counted first.
         off = self.verifier.expander.lanes or self.near_limit or self.on_event is not None
         self.fast: FastTables = _NO_FAST if off else self.fast_items
-        self.fast_pieces: PieceTables = _NO_FAST if off else self.store.hot
+        self.fast_pieces: PieceTables = _NO_FAST if off else self.store.open_pieces
 
     def allow_fast(self, item: OpenItem) -> None:
         entry = item.entry
@@ -194,16 +194,16 @@ class ReducerState:
     def deny_fast(self, item: OpenItem) -> None:
         place = FAMILY_OF[type(item.start)].place
         self.fast_items[place].pop(item.id, None)
-        self.store.hot[place].pop(item.id, None)
+        self.store.open_pieces[place].pop(item.id, None)
 
     def deny_all(self) -> None:
-        for table in (*self.fast_items, *self.store.hot):
+        for table in (*self.fast_items, *self.store.open_pieces):
             table.clear()
 
     # --- for handlers -----------------------------------------------------------------------------------------------
 
     def fold(self) -> None:
-        """Fold what arrived; whoever wants to know versions settles the conversation itself."""
+        """Join what arrived. Versions need more: `stamp`, or `store.settle`."""
         if self.store.touched:
             self.store.fold()
 

@@ -69,7 +69,7 @@ Phase: TypeAlias = Literal["idle", "running", "finished", "failed", "finished+",
 
 
 class Mark(NamedTuple):
-    """A sequence before an event."""
+    """A stream state before an event."""
 
     phase: Phase
     thread_id: str | None
@@ -163,7 +163,7 @@ class StreamState:
         return (self.texts.get(id) or self.reasonings.get(id)) if isinstance(id, str) else None
 
     def copy(self, note: Note) -> StreamState:
-        """An independent sequence in the same state."""
+        """An independent copy."""
         twin: StreamState = object.__new__(StreamState)
         for name in self.__slots__:
             value = getattr(self, name)

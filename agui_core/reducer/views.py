@@ -41,7 +41,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of the calls that wait for a result, in order (FT-2, FT-3)."""
     calls_without_result: tuple[str, ...] = ()
     """Ids of the calls that the run made and gave no result for, in order (FT-2): whatever it named as pending at its
-    end (FT-3), and whoever answered since."""
+    end (FT-3), and also if they were answered since."""
     named_calls: tuple[str, ...] = ()
     """Ids that the run itself named as pending at its end (FT-3)."""
     last_calls: tuple[str, ...] = ()

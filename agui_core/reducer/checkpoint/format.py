@@ -41,7 +41,7 @@ __all__ = [
     "Ref",
     "Refusal",
     "RunPart",
-    "SequencePart",
+    "StreamPart",
     "Settings",
     "Whole",
     "lineage",
@@ -71,7 +71,7 @@ TABLES = (
     "suspended_on",
     "run_ids",
 )
-"""Tables of the sequence that only grow within a run, by the names of its attributes."""
+"""Tables of `StreamState` that only grow within a run, by their names there."""
 
 
 class MessageRecord(Struct, frozen=True, array_like=True):
@@ -125,7 +125,7 @@ class OpenRecord(Struct, frozen=True, array_like=True):
     broken: bool
 
 
-class SequencePart(Struct, frozen=True, array_like=True):
+class StreamPart(Struct, frozen=True, array_like=True):
     """What is open, and what this run knows of owners."""
 
     phase: Phase
@@ -201,9 +201,9 @@ class Body(Struct, frozen=True, kw_only=True, omit_defaults=True):
     settings: Settings | None = None
     counters: Counters
     conversation: ConversationPart
-    sequence: SequencePart
+    sequence: StreamPart
     answered: list[str]
-    """Calls answered by the application; like `sequence.answered`."""
+    """Calls answered by the application; like `StreamState.answered`."""
     run: RunPart | None = None
     state: bytes | None = None
     warnings: tuple[list[ProtocolWarning], Natural] | None = None

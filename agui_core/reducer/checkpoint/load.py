@@ -57,7 +57,7 @@ def _fill(state: ReducerState, whole: Whole) -> None:
     state.document.replace(_decode_any(whole.state))
     entries = _fill_conversation(state, whole.places, last.conversation)
     _fill_run(state, whole.run)
-    _fill_sequence(state, whole, entries)
+    _fill_stream(state, whole, entries)
     state.answered.update(whole.answered)
     state.log.resume(*whole.warnings)
     state.decoder.boundary = last.boundary
@@ -70,7 +70,7 @@ def _fill(state: ReducerState, whole: Whole) -> None:
 
 
 def _fill_conversation(state: ReducerState, places: Places, part: ConversationPart) -> dict[Ref, Builder]:
-    conversation = state.store
+    store = state.store
     entries: dict[Ref, Builder] = {}
     messages: list[MessageBuilder] = []
     for serial in places.serials():
@@ -78,19 +78,19 @@ def _fill_conversation(state: ReducerState, places: Places, part: ConversationPa
         messages.append(entry)
         entries[serial, -1] = entry
         entries.update(((serial, place), call) for place, call in enumerate(entry.calls or ()))
-    conversation.fill(messages)
-    conversation.log = [entries[ref] for ref in places.log]
+    store.fill(messages)
+    store.log = [entries[ref] for ref in places.log]
     calls = [entries[ref] for ref in places.calls]
-    conversation.calls = {call.id: call for call in calls if isinstance(call, CallBuilder)}
-    conversation.results = {
+    store.calls = {call.id: call for call in calls if isinstance(call, CallBuilder)}
+    store.results = {
         entry.base.tool_call_id: entry
         for entry in (entries[serial, -1] for serial in places.results)
         if isinstance(entry, MessageBuilder) and isinstance(entry.base, ToolMessage)
     }
-    conversation.removed = {id: version for id, version in places.removed.items() if id not in conversation.index}
-    conversation.reordered, conversation.restated = part.reordered, part.restated
-    conversation.serials = part.serials
-    conversation.characters, conversation.largest, conversation.pieces = part.characters, part.largest, part.pieces
+    store.removed = {id: version for id, version in places.removed.items() if id not in store.index}
+    store.reordered, store.restated = part.reordered, part.restated
+    store.serials = part.serials
+    store.characters, store.largest, store.pieces = part.characters, part.largest, part.pieces
     if max((serial for serial, _ in entries), default=0) > part.serials:
         raise ValueError("a message has a serial that was never given")
     return entries
@@ -124,7 +124,7 @@ def _fill_run(state: ReducerState, part: RunPart) -> None:
         state.error = _REFUSALS[refusal.kind](refusal.message, rule=refusal.rule, **common)
 
 
-def _fill_sequence(state: ReducerState, whole: Whole, entries: Mapping[Ref, Builder]) -> None:
+def _fill_stream(state: ReducerState, whole: Whole, entries: Mapping[Ref, Builder]) -> None:
     stream, expander, part = state.verifier.stream, state.verifier.expander, whole.last.sequence
     stream.phase = part.phase
     stream.thread_id, stream.run_id = part.thread_id, part.run_id

@@ -12,7 +12,7 @@ continues (changed messages whole; the state whole if it changed), plus what is 
 it, and the owners of the run's activities. Restoring: the sum of all pieces.
 
 A checkpoint is data and nothing else. It is decoded by type and refused with `AGUIError` when it is cut, damaged, of a
-newer format, or an increment on something else; but its checksum is no signature: whoever can write your store decides
+newer format, or an increment on something else; but its checksum is no signature: who can write your store decides
 what the conversation was.
 """
 
@@ -39,8 +39,8 @@ from agui_core.reducer.checkpoint.format import (
     Ref,
     Refusal,
     RunPart,
-    SequencePart,
     Settings,
+    StreamPart,
     lineage,
     ranges,
     write,
@@ -71,7 +71,7 @@ def make(state: ReducerState, extra: bytes, since: int | None) -> bytes:
     if not isinstance(extra, bytes):
         raise TypeError(f"extra is bytes, not {type(extra).__name__}")
     if state.mid_event:
-        raise AGUIError("no checkpoint can be made from on_event, in the middle of an event; make it behind `apply`")
+        raise AGUIError("no checkpoint can be made from on_event, in the middle of an event; make it after `apply`")
     version = state.stamp()
     state.note_speech()
     before = None
@@ -117,7 +117,7 @@ def _body(state: ReducerState, version: int, extra: bytes, since: int | None, ma
         settings=None if mark else Settings(state.policy, state.limits, gate.assumed),
         counters=Counters(*[getattr(state, name) for name in Counters.__struct_fields__]),
         conversation=_conversation_part(state, changed, after, mark),
-        sequence=_sequence_part(state, changed, renewed, mark),
+        sequence=_stream_part(state, changed, renewed, mark),
         answered=_answered(state.answered, changed, renewed),
         run=_run_part(state) if state.run_version > after else None,
         state=encode(state.document.value) if state.state_version > after else None,
@@ -132,20 +132,20 @@ def _body(state: ReducerState, version: int, extra: bytes, since: int | None, ma
 def _conversation_part(
     state: ReducerState, changed: list[Builder], after: int, mark: CheckpointMark | None
 ) -> ConversationPart:
-    conversation = state.store
-    calls: Iterable[CallBuilder] = conversation.calls.values()
+    store = state.store
+    calls: Iterable[CallBuilder] = store.calls.values()
     order = None
-    if mark is None or conversation.restated > after:
-        everything = list(conversation.entries())
+    if mark is None or store.restated > after:
+        everything = list(store.entries())
         messages = [entry for entry in everything if mark is None or entry.stamp > after or not entry.serial]
         _name(state, messages)
         order = ranges(entry.serial for entry in everything)
-        results: Iterable[MessageBuilder] = conversation.results.values()
+        results: Iterable[MessageBuilder] = store.results.values()
     else:
         messages = [entry for entry in changed if isinstance(entry, MessageBuilder)]
         messages.sort(key=lambda entry: entry.place)
         _name(state, messages)
-        calls = _last(conversation.calls, mark.lengths["calls"]).values()
+        calls = _last(store.calls, mark.lengths["calls"]).values()
         results = [entry for entry in messages if _is_result(state, entry)]
     places = _places_of_calls((*calls, *(entry for entry in changed if isinstance(entry, CallBuilder))))
     return ConversationPart(
@@ -154,13 +154,13 @@ def _conversation_part(
         [_ref(entry, places) for entry in changed],
         [_ref(call, places) for call in calls],
         [entry.serial for entry in results],
-        [(id, version) for id, version in conversation.removed.items() if version > after],
-        conversation.reordered,
-        conversation.restated,
-        conversation.serials,
-        conversation.characters,
-        conversation.largest,
-        conversation.pieces,
+        [(id, version) for id, version in store.removed.items() if version > after],
+        store.reordered,
+        store.restated,
+        store.serials,
+        store.characters,
+        store.largest,
+        store.pieces,
     )
 
 
@@ -211,9 +211,7 @@ def _message_record(entry: MessageBuilder) -> MessageRecord:
     )
 
 
-def _sequence_part(
-    state: ReducerState, changed: list[Builder], renewed: bool, mark: CheckpointMark | None
-) -> SequencePart:
+def _stream_part(state: ReducerState, changed: list[Builder], renewed: bool, mark: CheckpointMark | None) -> StreamPart:
     stream = state.verifier.stream
     lengths = {} if mark is None else {"run_ids": mark.lengths["run_ids"]} if renewed else mark.lengths
     tables = {name: _last(getattr(stream, name), lengths.get(name, 0)) for name in TABLES}
@@ -226,7 +224,7 @@ def _sequence_part(
             if entry.id in table:
                 tables[name][entry.id] = table[entry.id]
     places = _places_of_calls(item.entry for item in stream.calls.values() if item.entry is not None)
-    return SequencePart(
+    return StreamPart(
         stream.phase,
         stream.thread_id,
         stream.run_id,
