@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -93,3 +95,20 @@ def test_files_are_short_enough_to_read_at_once() -> None:
 def test_a_class_name_is_used_once() -> None:
     names = Counter(node.name for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     assert not [name for name, uses in names.items() if uses > 1]
+
+
+def test_what_only_reduces_loads_no_tools_no_streams_and_no_anyio() -> None:
+    program = (
+        "import sys, agui_core as agui\n"
+        "assert 'msgspec' not in sys.modules\n"
+        "reducer = agui.Reducer()\n"
+        'reducer.apply(b\'{"type":"RUN_STARTED","threadId":"t","runId":"r"}\')\n'
+        'reducer.apply(b\'{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f"}\')\n'
+        "assert 'agui_core.reducer.partial_json.grammar' not in sys.modules\n"
+        "reducer.tool_calls['c'].args, reducer.messages, reducer.state, reducer.changes(0)\n"
+        "rooms = ('tools', 'stream', 'models', 'hub', 'cli')\n"
+        "others = [f'agui_core.{room}' for room in rooms]\n"
+        "print([name for name in sys.modules if name == 'anyio' or name in others])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("[]\n", "")
