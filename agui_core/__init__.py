@@ -38,13 +38,13 @@ if TYPE_CHECKING:
         Policy,
         Reducer,
         Run,
-        Status,
         ToolCallView,
         apply_patch,
         compact,
         conform,
         reduce,
     )
+    from agui_core.status import Status
     from agui_core.stream import (
         Conversation,
         EventStream,
@@ -177,7 +177,7 @@ _HOMES = {
     "Run": "reducer",
     "RunAgentInput": "protocol",
     "SSEDecoder": "wire",
-    "Status": "reducer",
+    "Status": "status",
     "StillWaiting": "errors",
     "Tool": "tools",
     "ToolCallView": "reducer",

@@ -13,11 +13,11 @@ from agui_core.cli.escape import pretty, safe_block, safe_line
 from agui_core.cli.keyboard import Keyboard
 from agui_core.cli.live_text import LiveText
 from agui_core.cli.questions import Questions
-from agui_core.cli.reduce import GOOD
 from agui_core.cli.terminal import Style
 from agui_core.cli.transcript import Writer
 from agui_core.errors import StillWaiting, TransportError
 from agui_core.reducer.reducer import Reducer
+from agui_core.status import WHOLE
 from agui_core.stream import Agent, Conversation, Turn
 
 __all__ = ["ChatSession"]
@@ -133,7 +133,7 @@ class ChatSession:
         if isinstance(error, OSError):
             raise error  # of the output, or of the recording; a connection's is a TransportError
         live.settle(chat.reducer)
-        self.good = error is None and (turn.ending != "broken" or chat.status in GOOD)
+        self.good = error is None and (turn.ending != "broken" or chat.status in WHOLE)
         self._show_ending(turn, error)
 
     def _show_ending(self, turn: Turn, error: Exception | None) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from agui_core.cli.escape import safe_block, safe_json, safe_line
 from agui_core.cli.input import WrongUse
-from agui_core.cli.reduce import GOOD
 from agui_core.cli.terminal import Style, speaks_unicode
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.events import Event
 from agui_core.protocol.messages import UserMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.reducer.reducer import Reducer
+from agui_core.status import WHOLE
 
 if TYPE_CHECKING:
     from agui_core.tools.loop import ToolLoop
@@ -97,7 +97,7 @@ async def _show(question: str, as_json: bool) -> int:
         answer = getattr(reducer.messages[-1], "content", UNSET)
         print()
         print(style("bold", safe_block(answer if isinstance(answer, str) else "There is no answer.")))
-    return 0 if reducer.status in GOOD else 1
+    return 0 if reducer.status in WHOLE else 1
 
 
 def _json(event: Event) -> str:

@@ -18,11 +18,11 @@ from agui_core.cli.transcript import transcript
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
 from agui_core.reducer.reducer import Reducer
+from agui_core.status import WHOLE
 from agui_core.wire import to_wire
 
-__all__ = ["GOOD", "add", "add_source", "make_reducer", "run", "warn_of_end"]
+__all__ = ["add", "add_source", "make_reducer", "run", "warn_of_end"]
 
-GOOD = frozenset({"finished", "interrupted", "cancelled"})
 """The statuses that the shell hears of as success."""
 _WARNINGS_SHOWN = 20
 
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
             print(line)
         sys.stdout.flush()
         _report(reducer, "" if empty else source.name)
-    return 0 if reducer.status in GOOD else 1
+    return 0 if reducer.status in WHOLE else 1
 
 
 def as_json(reducer: Reducer) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _report(reducer: Reducer, name: str) -> None:
             f"... and {plural(len(warnings) - _WARNINGS_SHOWN, 'more warning')} (agui verify lists all)",
             file=sys.stderr,
         )
-    if name and reducer.status not in GOOD and not is_terminal(sys.stdout):
+    if name and reducer.status not in WHOLE and not is_terminal(sys.stdout):
         reason = reducer.error or (reducer.run.error.message if reducer.run.error else "")
         because = f": {safe_line(str(reason))}" if reason else ""
         print(f"agui: {safe_line(name)}: {reducer.status}{because}", file=sys.stderr)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agui_core.cli.input import RecordedInput, WrongUse
-from agui_core.cli.reduce import GOOD, add_source, make_reducer
+from agui_core.cli.reduce import add_source, make_reducer
 from agui_core.cli.terminal import Style, is_terminal
 from agui_core.cli.transcript import transcript
 from agui_core.errors import AGUIError
 from agui_core.reducer.reducer import Reducer
+from agui_core.status import WHOLE
 
 if TYPE_CHECKING:
     from agui_core.cli.screen import Screen
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
             _play(source, reducer, screen, 0.0 if args.file == "-" else args.speed)
         for line in transcript(reducer, Style(sys.stdout)):
             print(line)
-    return 0 if reducer.status in GOOD else 1
+    return 0 if reducer.status in WHOLE else 1
 
 
 def _factor(text: str) -> float:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agui_core.reducer.json_patch import apply_patch
     from agui_core.reducer.partial_json import PartialJson
     from agui_core.reducer.reducer import Reducer, reduce
-    from agui_core.reducer.state import Middleware, Policy, Status
+    from agui_core.reducer.state import Middleware, Policy
     from agui_core.reducer.typed_arguments import ArgumentsError
     from agui_core.reducer.views import Changes, Run, ToolCalls, ToolCallView
 
@@ -44,7 +44,6 @@ __all__ = [
     "Policy",
     "Reducer",
     "Run",
-    "Status",
     "ToolCallView",
     "ToolCalls",
     "apply_patch",
@@ -62,7 +61,6 @@ _HOMES = {
     "Policy": "state",
     "Reducer": "reducer",
     "Run": "views",
-    "Status": "state",
     "ToolCallView": "views",
     "ToolCalls": "views",
     "apply_patch": "json_patch",

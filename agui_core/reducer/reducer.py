@@ -32,8 +32,9 @@ from agui_core.reducer.apply import (
 )
 from agui_core.reducer.builders import CallBuilder
 from agui_core.reducer.copying import copy_state, renewed
-from agui_core.reducer.state import Middleware, Policy, ReducerState, Status
+from agui_core.reducer.state import Middleware, Policy, ReducerState
 from agui_core.reducer.views import Changes, Run, ToolCalls
+from agui_core.status import Status
 from agui_core.warnings import ProtocolWarning
 from agui_core.wire.fast_events import FastArgs, FastText
 from agui_core.wire.framing import Bytes

@@ -9,7 +9,8 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import CancelledOutcome, InterruptOutcome, SuccessOutcome
 from agui_core.reducer.accounting import bound, bound_text
 from agui_core.reducer.builders import MessageBuilder
-from agui_core.reducer.state import ReducerState, Status
+from agui_core.reducer.state import ReducerState
+from agui_core.status import Status
 
 __all__ = ["prepare_run_started", "run_error", "run_finished", "run_started"]
 

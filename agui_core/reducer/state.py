@@ -8,7 +8,7 @@ event leaves one piece of text, and the pieces are counted when they are joined.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -24,15 +24,13 @@ from agui_core.reducer.json_patch import Document
 from agui_core.reducer.message_store import MessageStore, PieceTables
 from agui_core.reducer.verify import VerifiedEvent, Verifier
 from agui_core.reducer.views import Run
+from agui_core.status import Status
 from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire import Decoder, JSONLinesDecoder, SSEDecoder
 from agui_core.wire.decode import Policy
 
-__all__ = ["REFUSALS", "Middleware", "Policy", "ReducerState", "Status"]
+__all__ = ["REFUSALS", "Middleware", "Policy", "ReducerState"]
 
-Status: TypeAlias = Literal[
-    "idle", "running", "finished", "interrupted", "cancelled", "failed", "truncated", "rejected"
-]
 Middleware: TypeAlias = Callable[[Iterator[dict[str, Any]]], Iterable[dict[str, Any]]]
 """Sees decoded wire events before they are judged (PROC-3). A reducer calls it once per event, so what it remembers
 from one event to the next belongs into an object or a closure, not into local variables."""

@@ -31,7 +31,7 @@ from agui_core.protocol.content import ContentPart
 from agui_core.protocol.messages import Message, UserMessage
 from agui_core.protocol.run import Context, ResumeEntry
 from agui_core.reducer import Reducer, Run
-from agui_core.reducer.state import Status
+from agui_core.status import OVER, Status
 from agui_core.stream.notifier import Notifier
 from agui_core.stream.readers import check_interval
 from agui_core.stream.turn import Turn, Updates
@@ -357,7 +357,7 @@ class Conversation:
         chat = cls(agent, calls=calls, thread_id=last.thread_id, **options)
         chat.stopped = last.stopped
         runner = chat._runner
-        runner.broke_at = None if calls.reducer.status in ("finished", "interrupted") else last.since
+        runner.broke_at = None if calls.reducer.status in OVER else last.since
         runner.usage, runner.owed, runner.answers = last.usage, last.owed and not begun, _read_answers(last.answers)
         return chat
 

@@ -21,7 +21,8 @@ from anyio.abc import TaskGroup
 
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
-from agui_core.reducer.state import Middleware, Policy, Status
+from agui_core.reducer.state import Middleware, Policy
+from agui_core.status import Status
 from agui_core.stream.applier import open_reducer
 from agui_core.stream.pump import Pump
 from agui_core.stream.readers import EveryEvent, Paced, check_interval

@@ -13,7 +13,8 @@ from types import TracebackType
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
-from agui_core.reducer.state import Middleware, Policy, Status
+from agui_core.reducer.state import Middleware, Policy
+from agui_core.status import Status
 from agui_core.stream.applier import WIRE, Applier, open_reducer
 from agui_core.stream.update import ReadMark, Update
 from agui_core.warnings import ProtocolWarning

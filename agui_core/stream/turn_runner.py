@@ -20,6 +20,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import UserMessage
 from agui_core.protocol.run import Interrupt, ResumeEntry, RunAgentInput
 from agui_core.reducer import Reducer, Run
+from agui_core.status import BROKEN, OVER
 from agui_core.stream.follow import LiveRun, follow
 from agui_core.stream.half_said import HalfSaid, half_said
 from agui_core.stream.turn import Ending
@@ -36,8 +37,6 @@ OnInterrupt: TypeAlias = Callable[[Interrupt], Awaitable[Any]]
 """Answers an interrupt: None for no answer yet; a `ResumeEntry` says it in full; True, False or a `Verdict` are for one
 that asks for approval; any other JSON value is the payload."""
 
-_BROKEN = frozenset({"failed", "cancelled", "truncated", "rejected"})
-_WHOLE = frozenset({"finished", "interrupted"})
 _ENDED = frozenset({"failed", "rejected"})
 """After these the next stream takes a renewed reducer: this one was refused, or may not begin with an error (RUN-7)."""
 
@@ -135,7 +134,7 @@ class TurnRunner:
         went_on = False  # for nothing but calls of tools that nobody has
         while True:
             if not forced:
-                if self.reducer.status in _BROKEN and not self.calls.interrupts:
+                if self.reducer.status in BROKEN and not self.calls.interrupts:
                     return "broken"
                 decisions = self.decisions
                 await self._answer()
@@ -158,7 +157,7 @@ class TurnRunner:
             retry = self._half_said() if again else None
             forced = again = False
             await self._exchange(retry)
-            if self.reducer.status in _BROKEN:
+            if self.reducer.status in BROKEN:
                 return "broken"
 
     def _idle(self) -> Ending:
@@ -216,14 +215,14 @@ class TurnRunner:
                         self._tell()
                 except TransportError as error:
                     # The run that was asked for is the last one of a stream (RUN-8), so all that was asked for is here.
-                    if reducer.status not in _WHOLE or reducer.run.run_id != run_input.run_id:
+                    if reducer.status not in OVER or reducer.run.run_id != run_input.run_id:
                         raise
                     self.log.add("TR-1", f"the run is whole, but its connection did not end cleanly: {error}")
                 finally:
                     self._note(live.warnings[: len(live.warnings) - len(reducer.warnings)])
             if not self._began(before):
                 raise TransportError(_no_run(live))
-            if retry is not None and reducer.status in _WHOLE and not reducer.changes(version).added:
+            if retry is not None and reducer.status in OVER and not reducer.changes(version).added:
                 self.log.add("RUN-22", "the run that was tried again brought no message")
         finally:
             if reducer.status != "running":
@@ -250,7 +249,7 @@ class TurnRunner:
             return
         reducer = self.reducer
         run = reducer.run
-        self.broke_at = None if reducer.status in _WHOLE else version
+        self.broke_at = None if reducer.status in OVER else version
         self.owed = False
         # An error in place of a run leaves all else as the run before had it.
         in_place = run.error is not None and run.run_id == before.run_id

@@ -8,7 +8,7 @@ import msgspec
 
 from agui_core.protocol.messages import Message
 from agui_core.reducer import Changes, Reducer, Run
-from agui_core.reducer.state import Status
+from agui_core.status import Status
 
 __all__ = ["ReadMark", "Update"]
 

@@ -10,21 +10,18 @@ from agui_core.protocol.messages import AssistantMessage, UserMessage
 from agui_core.protocol.run import Interrupt
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCalls
+from agui_core.status import BROKEN, OVER, Status
 from agui_core.tools.persisted import Persisted
 from agui_core.tools.states import Phase
 from agui_core.tools.toolset import Toolset
 
 __all__ = ["RunView", "read_run"]
 
-_PHASES: dict[str, Phase] = {
+_PHASES: dict[Status, Phase] = {
     "idle": "none",
     "running": "going",
-    "finished": "over",
-    "interrupted": "over",
-    "cancelled": "broken",
-    "failed": "broken",
-    "truncated": "broken",
-    "rejected": "broken",
+    **dict.fromkeys(OVER, "over"),
+    **dict.fromkeys(BROKEN, "broken"),
 }
 
 

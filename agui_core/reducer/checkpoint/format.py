@@ -26,6 +26,7 @@ from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer.chunks import ChunkStream
 from agui_core.reducer.stream_state import Phase
+from agui_core.status import Status
 from agui_core.warnings import ProtocolWarning
 from agui_core.wire import Boundary
 from agui_core.wire.framing import BufferState
@@ -175,7 +176,7 @@ class Refusal(Struct, frozen=True, array_like=True):
 class RunPart(Struct, frozen=True, array_like=True):
     """The latest run."""
 
-    status: Literal["idle", "running", "finished", "interrupted", "cancelled", "failed", "truncated", "rejected"]
+    status: Status
     run: bytes
     """JSON of a `Run`."""
     named_pending: tuple[str, ...]
