@@ -276,7 +276,7 @@ def apply_decoded(state: ReducerState, event: Any) -> None:
             revocable = store.count >= limits.messages or store.call_count >= state.call_limit or state.near_limit
         else:
             revocable = risk == _MANY or (risk == _TAG and event.subagent_run_id is not UNSET) or state.near_limit
-        steps = state.verifier.admit(event, revocable)
+        steps = state.verifier.verify(event, revocable)
         for accepted, _ in steps:
             prepare, _ = HANDLERS[type(accepted)]
             if prepare is not None:

@@ -82,7 +82,7 @@ class Conformer:
             raise self._error
         try:
             decoded = decode(given, self._index)
-            accepted = [] if decoded is None else [step[0] for step in self._gate.admit(decoded)]
+            accepted = [] if decoded is None else [step[0] for step in self._gate.verify(decoded)]
         except _REFUSALS as error:
             raise self._refuse(error) from None
         self._index += 1

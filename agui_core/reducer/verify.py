@@ -1,6 +1,6 @@
 """`Verifier`: from decoded events to accepted ones, by chunk expansion, the rules, and the lenient repairs.
 
-`Verifier.admit` takes one event and returns what it amounts to: expanded, verified events, each with the open item that
+`Verifier.verify` takes one event and returns what it amounts to: expanded, verified events, each with the open item that
 it concerns. Either all of them are accepted, or the event is refused and nothing changed. The halves of characters that
 deltas cut in two are joined here as well. The lenient policy refuses nothing: it repairs the event as `lenient` says,
 or skips it, with a warning.
@@ -55,7 +55,7 @@ class Verifier:
         self._commits: list[Expansion] = []
         self._halves: list[tuple[OpenItem, str, bool]] = []
 
-    def admit(self, event: e.Event, revocable: bool = False) -> list[VerifiedEvent]:
+    def verify(self, event: e.Event, revocable: bool = False) -> list[VerifiedEvent]:
         """The steps of one event. Raises `ProtocolError` (strict only) or `LimitExceeded`, changing nothing.
 
         What is `revocable`, or was repaired, can be unsaid by `revoke` until the next event; of others only what was
