@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from agui_core._text import SHOWN, cut, shown, written
 from agui_core.tools.errors import DeclarationError, InvalidArguments
 from agui_core.tools.json_arguments import value_at
@@ -23,6 +25,9 @@ MAX_COST = 1_000_000
 """Steps to check one call, counting and checking together at worst a second or two."""
 MAX_EXPLAINED_COST = 10_000
 """Steps up to which a failure is explained, as explaining builds a tree of all that was tried."""
+
+MAX_EXPLAINED_WORK = 10_000_000
+"""The same times the bytes of the arguments: what was tried is shown with the value, once for each try."""
 
 _MASK = "the value"
 
@@ -69,7 +74,7 @@ class SchemaChecker:
         return arguments
 
     def _explain(self, arguments: dict[str, Any], cost: int) -> InvalidArguments:
-        if cost > MAX_EXPLAINED_COST:
+        if cost > MAX_EXPLAINED_COST or cost * len(msgspec.json.encode(arguments)) > MAX_EXPLAINED_WORK:
             return InvalidArguments(
                 f"the arguments do not fit the schema of the tool: {shown(arguments)}",
                 expected="what the schema says",

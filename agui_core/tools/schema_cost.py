@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from agui_core._text import cut
 from agui_core.tools.errors import DeclarationError
-from agui_core.tools.json_value_cost import Values, division
+from agui_core.tools.json_value_cost import Values, division, weigh
 
 __all__ = ["SchemaGraph"]
 
@@ -37,13 +37,16 @@ MAX_STACK = 2_000
 """Nesting of the value times height of the schema: a validator's recursion, some 200 bytes of stack each."""
 MAX_UNEVALUATED_REFERENCES = 50
 """With `unevaluated...`, compiling recurses through references, at some 8 KB of stack each."""
+_CHARACTERS = 25
+"""Characters that a format or an encoding reads in one step."""
 REPEATS = 3
 """How often `unevaluated...` and `contains` may look at the same subschema again."""
 
 _SAME_LISTS = ("allOf", "anyOf", "oneOf")
 _SAME_SINGLES = ("not", "if", "then", "else")
 _SAME_MAPS = ("dependentSchemas", "dependencies")
-_COMPARING = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "const")
+_COMPARING = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_READING = ("format", "contentMediaType", "contentEncoding")
 _COUNTED = ("enum", "const", "required", "type", "dependentRequired", "dependencies")
 _REFUSED = ("$dynamicRef", "$recursiveRef")
 _ROOT = 0
@@ -63,8 +66,10 @@ class _Subschema:
         "members",
         "name_patterns",
         "names",
+        "options",
         "pattern",
         "prefix",
+        "reads",
         "same",
         "unique",
         "weight",
@@ -73,9 +78,14 @@ class _Subschema:
     def __init__(self) -> None:
         self.weight = 1
         self.pattern = False
+        self.reads = 0
+        """How many keywords read each character of a text."""
         self.comparisons = 0
         """With how many values a value is compared."""
-        self.divisor: Any = None
+        self.options = 0
+        """Steps to convert the numbers of `const` and `enum` once."""
+        self.divisor: int | None = None
+        """What the divisor adds to each division."""
         self.unique = False
         self.name_patterns = 0
         self.same: list[int] = []
@@ -152,13 +162,16 @@ def _price(subschema: _Subschema, value: Any, character: int, values: Values) ->
     price = subschema.weight
     if subschema.comparisons:
         price += subschema.comparisons * values.of(value).long
+        if isinstance(value, int | float | list | dict):
+            price += subschema.options
     if subschema.divisor is not None:
-        price += division(value, subschema.divisor)
+        price += subschema.divisor + division(value)
     if subschema.unique and type(value) is list:
         price += values.uniqueness(value)
     if type(value) is str:
         if subschema.pattern:
             price += len(value) * character
+        price += subschema.reads * len(value) // _CHARACTERS
     elif type(value) is dict and subschema.name_patterns:
         price += sum(map(len, value)) * subschema.name_patterns * character
     return price
@@ -242,8 +255,13 @@ class _Reader:
             _check_base(schema)
         into.weight += sum(_size(schema[keyword]) for keyword in _COUNTED if keyword in schema)
         into.pattern = "pattern" in schema
-        into.comparisons = sum(keyword in schema for keyword in _COMPARING) + len(_list(schema.get("enum")))
-        into.divisor = schema.get("multipleOf")
+        into.reads = sum(keyword in schema for keyword in _READING)
+        options = [*_list(schema.get("enum")), *(schema[keyword] for keyword in ("const",) if keyword in schema)]
+        into.comparisons = sum(keyword in schema for keyword in _COMPARING) + len(options)
+        into.comparisons += schema.get("type") == "number"
+        into.options = weigh(options).long
+        if "multipleOf" in schema:
+            into.divisor = division(schema["multipleOf"])
         into.unique = schema.get("uniqueItems") is True
         self._read_same(schema, into)
         self._read_members(schema, into)
