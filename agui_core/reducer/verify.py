@@ -1,9 +1,9 @@
 """`Verifier`: from decoded events to accepted ones, by chunk expansion, the rules, and the lenient repairs.
 
 `Verifier.verify` takes one event and returns what it amounts to: expanded, verified events, each with the open item
-that it concerns. Either all of them are accepted, or the event is refused and nothing changed. The halves of characters that
-deltas cut in two are joined here as well. The lenient policy refuses nothing: it repairs the event as `lenient` says,
-or skips it, with a warning.
+that it concerns. Either all of them are accepted, or the event is refused and nothing changed. The halves of characters
+that deltas cut in two are joined here as well. The lenient policy refuses nothing: it repairs the event as `lenient`
+says, or skips it, with a warning.
 """
 
 from __future__ import annotations

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
 from agui_core._text import SHOWN, cut, shown, written
 from agui_core.tools.errors import DeclarationError, InvalidArguments
 from agui_core.tools.json_arguments import value_at
-from agui_core.tools.schema_cost import SchemaGraph
+from agui_core.tools.schema_cost import Cost, SchemaGraph
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -26,8 +24,8 @@ MAX_COST = 1_000_000
 MAX_EXPLAINED_COST = 10_000
 """Steps up to which a failure is explained, as explaining builds a tree of all that was tried."""
 
-MAX_EXPLAINED_WORK = 10_000_000
-"""The same times the bytes of the arguments: what was tried is shown with the value, once for each try."""
+MAX_SHOWN = 1_000_000
+"""JSON values up to which it is explained: that tree has the value of each branch tried, some 200 ns for each in it."""
 
 _MASK = "the value"
 
@@ -63,7 +61,7 @@ class SchemaChecker:
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Give the arguments back if they fit. Raises `InvalidArguments` if not, or if it is too much work."""
         cost = self._graph.cost(arguments, budget=MAX_COST, character=self._character)
-        if cost > MAX_COST:
+        if cost.steps > MAX_COST:
             raise InvalidArguments(
                 f"the arguments are too large or too nested to be checked: {shown(arguments)}",
                 expected="fewer or flatter arguments",
@@ -73,8 +71,8 @@ class SchemaChecker:
             raise self._explain(arguments, cost)
         return arguments
 
-    def _explain(self, arguments: dict[str, Any], cost: int) -> InvalidArguments:
-        if cost > MAX_EXPLAINED_COST or cost * len(msgspec.json.encode(arguments)) > MAX_EXPLAINED_WORK:
+    def _explain(self, arguments: dict[str, Any], cost: Cost) -> InvalidArguments:
+        if cost.steps > MAX_EXPLAINED_COST or cost.shown > MAX_SHOWN:
             return InvalidArguments(
                 f"the arguments do not fit the schema of the tool: {shown(arguments)}",
                 expected="what the schema says",

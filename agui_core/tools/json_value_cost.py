@@ -28,6 +28,8 @@ _EXPONENT = 40
 """Powers of two, above or below one, that make a float a step dearer."""
 _TEXT = 5_000
 """Characters in one step of a comparison."""
+_SHOWN = 160
+"""Characters of a text that are shown as fast as one JSON value."""
 _PARTS = 25
 """Parts of lists and objects in one step of a comparison."""
 _FEW = 15
@@ -89,6 +91,10 @@ class Values:
             return _Weight(long=1 + _exponent(value))
         digits = _digits(value)
         return _Weight(long=1 + digits * digits // _COMPARING, digits=True) if digits else _LEAF
+
+    def extent(self, value: Any) -> int:
+        """How much has to be looked at to show a value: JSON values, or as much text."""
+        return 1 + len(value) // _SHOWN if type(value) is str else self.of(value).size
 
     def uniqueness(self, items: list[Any]) -> int:
         """Steps to see whether a list holds something twice: each pair is compared where hashing does not help."""

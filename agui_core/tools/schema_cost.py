@@ -15,14 +15,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from agui_core._text import cut
 from agui_core.tools.errors import DeclarationError
 from agui_core.tools.json_value_cost import Values, division, weigh
 
-__all__ = ["SchemaGraph"]
+__all__ = ["Cost", "SchemaGraph"]
 
 MAX_SUBSCHEMAS = 10_000
 MAX_VALUES = 100_000
@@ -59,6 +59,7 @@ class _Subschema:
     """
 
     __slots__ = (
+        "branches",
         "comparisons",
         "divisor",
         "elements",
@@ -87,6 +88,8 @@ class _Subschema:
         self.divisor: int | None = None
         """What the divisor adds to each division."""
         self.unique = False
+        self.branches = 0
+        """How many subschemas of `anyOf` and `oneOf` are tried, of which a failure tells each with the value."""
         self.name_patterns = 0
         self.same: list[int] = []
         self.members: dict[str, int] = {}
@@ -94,6 +97,15 @@ class _Subschema:
         self.names: list[int] = []
         self.prefix: list[int] = []
         self.elements: list[int] = []
+
+
+class Cost(NamedTuple):
+    """What one value costs."""
+
+    steps: int
+    """Steps to check it; any number above the budget means at least so many, or too deep a recursion."""
+    shown: int
+    """JSON values (a long text counts for more) that explaining a failure has to look at besides."""
 
 
 class SchemaGraph:
@@ -107,33 +119,35 @@ class SchemaGraph:
     def __init__(self, schema: dict[str, Any]) -> None:
         self.patterns = _survey(schema)
         self._subschemas = _Reader(schema).subschemas
-        self._weighs = any(each.comparisons or each.unique for each in self._subschemas)
+        self._weighs = any(each.comparisons or each.unique or each.branches for each in self._subschemas)
         self._order, self._height = _sort(self._subschemas)
         self._ranks = {number: rank for rank, number in enumerate(self._order)}
 
-    def cost(self, value: Any, *, budget: int, character: int) -> int:
-        """Steps to check a JSON value; any number above `budget` means at least so many, or too deep a recursion.
+    def cost(self, value: Any, *, budget: int, character: int) -> Cost:
+        """What a JSON value costs, counted up to `budget` steps.
 
         `character` is what one character costs that a pattern has to look at. O(min(steps, budget)).
         """
-        total = 0
+        total = shown = 0
         values = Values(value if self._weighs else {})
         stack: list[tuple[Any, dict[int, int], int]] = [(value, {_ROOT: 1}, 1)]
         while stack and total <= budget:
             value, counts, depth = stack.pop()
             if depth * self._height > MAX_STACK:
-                return budget + 1
+                return Cost(budget + 1, shown)
             total += self._spread(counts)
             parts: dict[Any, dict[int, int]] = {}
             for number, times in counts.items():
                 subschema = self._subschemas[number]
                 total += times * _price(subschema, value, character, values)
+                if subschema.branches:
+                    shown += times * subschema.branches * values.extent(value)
                 if total > budget:
-                    return total
+                    return Cost(total, shown)
                 for part, targets in _targets(subschema, value):
                     total += times * len(targets)
                     if total > budget:
-                        return total
+                        return Cost(total, shown)
                     _add(parts.setdefault(part, {}), targets, times)
                 if subschema.names and type(value) is dict:
                     keys: dict[int, int] = {}
@@ -141,7 +155,7 @@ class SchemaGraph:
                     stack.extend((name, dict(keys), depth + 1) for name in value)
                     total += times * len(value)
             stack.extend((value[part], met, depth + 1) for part, met in parts.items())
-        return total
+        return Cost(total, shown)
 
     def _spread(self, counts: dict[int, int]) -> int:
         """Add everybody who is asked about the same value; by rank, so that each is complete before it is passed on."""
@@ -263,6 +277,7 @@ class _Reader:
         if "multipleOf" in schema:
             into.divisor = division(schema["multipleOf"])
         into.unique = schema.get("uniqueItems") is True
+        into.branches = len(_list(schema.get("anyOf"))) + len(_list(schema.get("oneOf")))
         self._read_same(schema, into)
         self._read_members(schema, into)
         self._read_elements(schema, into)
