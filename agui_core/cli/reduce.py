@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,12 +19,13 @@ from agui_core.cli.transcript import transcript
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
 from agui_core.reducer.reducer import Reducer
+from agui_core.reducer.state import Policy
 from agui_core.status import WHOLE
+from agui_core.warnings import ProtocolWarning
 from agui_core.wire import to_wire
 
 __all__ = ["add", "add_source", "make_reducer", "run", "warn_of_end"]
 
-"""The statuses that the shell hears of as success."""
 _WARNINGS_SHOWN = 20
 
 _DESCRIPTION = """\
@@ -68,12 +70,14 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def make_reducer(path: str | None, **options: Any) -> Reducer:
+def make_reducer(
+    path: str | None, policy: Policy = "strict", on_warning: Callable[[ProtocolWarning], object] | None = None
+) -> Reducer:
     """A reducer that starts from the run input in the file `path`, or from nothing. Raises `WrongUse`."""
     if path is None:
-        return Reducer(**options)
+        return Reducer(policy=policy, on_warning=on_warning)
     try:
-        return Reducer.from_input(read_file(path), **options)
+        return Reducer.from_input(read_file(path), policy=policy, on_warning=on_warning)
     except AGUIError as error:
         raise WrongUse(f"{path} is no run input: {error}") from None
 

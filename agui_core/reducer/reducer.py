@@ -70,9 +70,18 @@ class Reducer:
         )
 
     @classmethod
-    def from_input(cls, run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object, **options: Any) -> Self:
+    def from_input(
+        cls,
+        run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object,
+        *,
+        policy: Policy = "strict",
+        limits: Limits | None = None,
+        on_event: Callable[[e.Event], object] | None = None,
+        middleware: Iterable[Middleware] = (),
+        on_warning: Callable[[ProtocolWarning], object] | None = None,
+    ) -> Self:
         """A reducer that starts from a run input: a struct, a wire dict, JSON, or the official package's object."""
-        reducer = cls(**options)
+        reducer = cls(policy=policy, limits=limits, on_event=on_event, middleware=middleware, on_warning=on_warning)
         held = reducer._held
         parsed: RunAgentInput = held.decoder.to_shape(run_input, RunAgentInput, own=True)
         held.hold(parsed.messages)
@@ -340,9 +349,19 @@ class Reducer:
         return self._held.extra
 
 
-def reduce(events: Iterable[object], **options: Any) -> Reducer:
+def reduce(
+    events: Iterable[object],
+    messages: Iterable[Message | Mapping[str, Any]] = (),
+    state: Any = UNSET,
+    policy: Policy = "strict",
+    limits: Limits | None = None,
+    on_event: Callable[[e.Event], object] | None = None,
+    *,
+    middleware: Iterable[Middleware] = (),
+    on_warning: Callable[[ProtocolWarning], object] | None = None,
+) -> Reducer:
     """The whole fold in one call: every event of an iterable, then the end. Options as for `Reducer`."""
-    reducer = Reducer(**options)
+    reducer = Reducer(messages, state, policy, limits, on_event, middleware=middleware, on_warning=on_warning)
     for event in events:
         reducer.apply(event)
     reducer.end()

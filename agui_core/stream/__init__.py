@@ -5,7 +5,8 @@ Start with `follow`: a source goes into a reducer, and updates come out as often
     source, applier    what a source gives, and how an item of it is applied, whichever form it has
     pump, notifier     one task that pulls the source, and what wakes `readers`; `update` is what they see
     follow             `LiveRun`; `follow_sync` the same for threads
-    conversation       `Conversation`: a thread of turns; `turn_runner` runs and answers, `turn` shows it
+    conversation       `Conversation`: a thread of turns; `turn_runner` runs and answers, `turn` shows it;
+                       `saved_conversation` is its checkpoint
     http_agent         `HttpAgent`: runs over HTTP
     event_stream       `EventStream`: events out over HTTP; `serve` an ASGI app, `asgi` what its answers need
 """

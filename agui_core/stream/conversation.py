@@ -20,26 +20,27 @@ from typing import Any, TypeAlias
 from uuid import uuid4
 
 import anyio
-import msgspec
 from anyio.abc import TaskGroup
 
 from agui_core._options import COUNT, check_options
 from agui_core._text import listed
-from agui_core.errors import DecodeError, ProtocolError, StillWaiting
+from agui_core.errors import ProtocolError, StillWaiting
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.content import ContentPart
 from agui_core.protocol.messages import Message, UserMessage
-from agui_core.protocol.run import Context, ResumeEntry
+from agui_core.protocol.run import Context
 from agui_core.reducer import Reducer, Run
 from agui_core.status import OVER, Status
 from agui_core.stream.notifier import Notifier
 from agui_core.stream.readers import check_interval
+from agui_core.stream.saved_conversation import FORMAT, SavedConversation
 from agui_core.stream.turn import Turn, Updates
 from agui_core.stream.turn_runner import Agent, OnInterrupt, TurnRunner
 from agui_core.stream.usage import Usage
 from agui_core.tools.approval import ApprovalRequest, Confirm
-from agui_core.tools.calls import Calls
+from agui_core.tools.calls import Calls, CallsOptions
 from agui_core.tools.interrupts import Answers
+from agui_core.tools.run_input import InputOptions
 from agui_core.tools.states import Waiting as Waits
 from agui_core.tools.toolset import Toolset
 from agui_core.warnings import ProtocolWarning
@@ -51,23 +52,7 @@ __all__ = ["Conversation"]
 
 Content: TypeAlias = str | Iterable[ContentPart | Mapping[str, Any]] | UserMessage | Mapping[str, Any]
 
-_FORMAT = 1
 _OPTIONS = {"max_rounds": COUNT}
-
-
-class _Saved(msgspec.Struct):
-    """A checkpoint: that of the calls, and what is known besides."""
-
-    format: int
-    calls: bytes
-    thread_id: str
-    stopped: bool
-    owed: bool
-    usage: Usage
-    answers: bytes
-    """Answers to interrupts, as JSON."""
-    since: int | None = None
-    """The version of the reducer before the last run that began; None when that came whole."""
 
 
 class Conversation:
@@ -111,7 +96,7 @@ class Conversation:
             calls = Calls(Reducer() if reducer is None else reducer, Toolset() if toolset is None else toolset)
         elif toolset is not None or reducer is not None:
             raise ValueError("calls bring their own toolset and reducer: give either calls or these")
-        self.options: dict[str, Any] = {"context": tuple(context), "forwarded_props": forwarded_props, "tools": tools}
+        self.options: InputOptions = {"context": tuple(context), "forwarded_props": forwarded_props, "tools": tools}
         """What goes into every input: what `Calls.next_input` takes."""
         self.stopped = False
         """Whether the latest turn was stopped here. The status is then that of a run cut off, `truncated`, or that of
@@ -320,18 +305,16 @@ class Conversation:
         Raises `AGUIError` for another `since`, also when a run failed or was refused since: then make a whole one.
         """
         runner = self._runner
-        return msgspec.msgpack.encode(
-            _Saved(
-                format=_FORMAT,
-                calls=self.calls.checkpoint(since),
-                thread_id=runner.thread_id,
-                stopped=self.stopped,
-                owed=runner.owed,
-                usage=runner.usage,
-                answers=encode([answer for given in runner.answers.values() for answer in given]),
-                since=runner.since,
-            )
-        )
+        return SavedConversation(
+            format=FORMAT,
+            calls=self.calls.checkpoint(since),
+            thread_id=runner.thread_id,
+            stopped=self.stopped,
+            owed=runner.owed,
+            usage=runner.usage,
+            answers=encode([answer for given in runner.answers.values() for answer in given]),
+            since=runner.since,
+        ).encode()
 
     @classmethod
     def restore(
@@ -340,25 +323,46 @@ class Conversation:
         agent: Agent,
         toolset: Toolset | None = None,
         *increments: bytes,
-        calls_options: Mapping[str, Any] | None = None,
-        **options: Any,
+        calls_options: CallsOptions | None = None,
+        confirm: Confirm | None = None,
+        on_interrupt: OnInterrupt | None = None,
+        keep: Callable[[], Awaitable[object]] | None = None,
+        progress: Callable[[str, Any], Awaitable[object]] | None = None,
+        context: Iterable[Context | Mapping[str, Any]] = (),
+        forwarded_props: NotNull | UnsetType = UNSET,
+        tools: Toolset | None = None,
+        max_rounds: int = 10,
+        interval: float = 1 / 30,
     ) -> Conversation:
         """The conversation of a checkpoint and the increments made after it, to be entered.
 
-        `calls_options` are those of `Calls.restore`, `options` those of a new conversation. A run that was going on is
+        `calls_options` are those of `Calls.restore`, the others those of a new conversation. A run that was going on is
         truncated. `proceed` does what was left to do, `retry` runs again. Raises `AGUIError` for what is no checkpoint.
         """
-        whole, *rest = (_read(part) for part in (data, *increments))
+        whole, *rest = (SavedConversation.read(part) for part in (data, *increments))
         last = rest[-1] if rest else whole
-        tools = Toolset() if toolset is None else toolset
-        calls = Calls.restore(whole.calls, tools, *(part.calls for part in rest), **(calls_options or {}))
+        offered = Toolset() if toolset is None else toolset
+        calls = Calls.restore(whole.calls, offered, *(part.calls for part in rest), **(calls_options or {}))
         begun = calls.reducer.status == "running"
         calls.reducer.end()
-        chat = cls(agent, calls=calls, thread_id=last.thread_id, **options)
+        chat = cls(
+            agent,
+            calls=calls,
+            thread_id=last.thread_id,
+            confirm=confirm,
+            on_interrupt=on_interrupt,
+            keep=keep,
+            progress=progress,
+            context=context,
+            forwarded_props=forwarded_props,
+            tools=tools,
+            max_rounds=max_rounds,
+            interval=interval,
+        )
         chat.stopped = last.stopped
         runner = chat._runner
         runner.broke_at = None if calls.reducer.status in OVER else last.since
-        runner.usage, runner.owed, runner.answers = last.usage, last.owed and not begun, _read_answers(last.answers)
+        runner.usage, runner.owed, runner.answers = last.usage, last.owed and not begun, last.read_answers()
         return chat
 
     # --- turns ----------------------------------------------------------------------------------------------------
@@ -380,7 +384,7 @@ class Conversation:
             calls = (*waits.application, *waits.approver)
             about = [f"{noun} {listed(ids)}" for noun, ids in _kinds(calls, waits.interrupts)]
             raise StillWaiting(
-                f"{' and '.join(about)} wait for the {waits.who}; answer, go_on(), or send with abandon=True"
+                f"{' and '.join(about)} wait for the {waits.who}; answer, proceed(), or send with abandon=True"
                 " [FT-5, INT-6]",
                 who=waits.who,
                 calls=calls,
@@ -462,24 +466,3 @@ class Conversation:
 
 def _kinds(*ids: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
     return [(noun, some) for noun, some in zip(("tool calls", "interrupts"), ids, strict=True) if some]
-
-
-def _read(data: bytes) -> _Saved:
-    try:
-        saved = msgspec.msgpack.decode(data, type=_Saved)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise DecodeError(f"this is no checkpoint of a conversation: {error}", rule="CHECKPOINT") from None
-    if saved.format != _FORMAT:
-        raise DecodeError(f"the checkpoint has format {saved.format}, which is not known here", rule="CHECKPOINT")
-    return saved
-
-
-def _read_answers(data: bytes) -> dict[str, list[ResumeEntry]]:
-    try:
-        entries = msgspec.json.decode(data, type=list[ResumeEntry])
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise DecodeError(f"this is no checkpoint of a conversation: {error}", rule="CHECKPOINT") from None
-    answers: dict[str, list[ResumeEntry]] = {}
-    for entry in entries:
-        answers.setdefault(entry.interrupt_id, []).append(entry)
-    return answers

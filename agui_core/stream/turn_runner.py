@@ -28,6 +28,7 @@ from agui_core.stream.usage import Usage
 from agui_core.tools.approval import Confirm, Verdict
 from agui_core.tools.calls import Calls
 from agui_core.tools.interrupts import APPROVAL, agreed, entry_of, expired
+from agui_core.tools.run_input import InputOptions
 from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire import validate
 
@@ -59,7 +60,7 @@ class TurnRunner:
         agent: Agent,
         calls: Calls,
         thread_id: str,
-        options: dict[str, Any],
+        options: InputOptions,
         *,
         confirm: Confirm | None,
         on_interrupt: OnInterrupt | None,
@@ -232,8 +233,8 @@ class TurnRunner:
                 self._tell()
 
     async def _open(self, run_input: RunAgentInput) -> AbstractAsyncContextManager[LiveRun]:
-        options = {"reducer": self.reducer} if self._takes_reducer else {}
-        run: Any = self._agent.run(run_input, **options)
+        agent: Any = self._agent
+        run = agent.run(run_input, reducer=self.reducer) if self._takes_reducer else agent.run(run_input)
         if inspect.isawaitable(run):
             run = await run
         return follow(run, reducer=self.reducer) if isinstance(run, AsyncIterable) else run

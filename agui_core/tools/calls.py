@@ -14,15 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict
 from uuid import uuid4
 
 from agui_core._options import Option, check_options
 from agui_core._text import listed, quoted
 from agui_core.errors import AGUIError, ResumeError
+from agui_core.limits import Limits
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
+from agui_core.protocol.events import Event
 from agui_core.protocol.run import Context, Interrupt, ResumeEntry, RunAgentInput
 from agui_core.reducer.reducer import Reducer
+from agui_core.reducer.state import Middleware
 from agui_core.tools.approval import ApprovalRequest, Confirm, Verdict
 from agui_core.tools.executor_settings import ExecutorSettings
 from agui_core.tools.interrupts import Answers, check_resume
@@ -36,13 +39,28 @@ from agui_core.tools.verdicts import decide, request, resume
 from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire import encode
 
-__all__ = ["Calls", "Ending"]
+__all__ = ["Calls", "CallsOptions", "Ending"]
 
 Ending: TypeAlias = Literal["done", "waiting", "broken", "rounds", "repeated"]
 """Why `Calls.continue_with` ended: nobody has to act but the user; a person or the application has to; the run failed,
 was cancelled, cut off or refused; the cap on rounds; a round that brought nothing new."""
 
 Send: TypeAlias = Callable[[RunAgentInput], Awaitable[object]]
+
+
+class CallsOptions(TypedDict, total=False):
+    """What `Calls.restore` takes besides a checkpoint and a toolset."""
+
+    limit: int
+    threads: int | None
+    timeout: float | None
+    expose_errors: bool
+    result_bytes: int | None
+    on_event: Callable[[Event], object] | None
+    limits: Limits | None
+    middleware: Iterable[Middleware]
+    on_warning: Callable[[ProtocolWarning], object] | None
+
 
 _OPTIONS = {
     "reducer": Option("a Reducer", (Reducer,)),
@@ -351,15 +369,20 @@ class Calls:
         max_rounds: int = 10,
         keep: Callable[[], Awaitable[object]] | None = None,
         progress: Callable[[str, Any], Awaitable[object]] | None = None,
-        **options: Any,
+        thread_id: str | None = None,
+        parent_run_id: str | UnsetType = UNSET,
+        tools: Toolset | None = None,
+        context: Iterable[Context | Mapping[str, Any]] = (),
+        forwarded_props: NotNull | UnsetType = UNSET,
     ) -> Ending:
         """Answer, send the next input, and again, as long as that moves things on.
 
         `send` sends a run input and gives the reducer the events of the whole run before it returns. `max_rounds`
         bounds how often it is called. Ends as well when the agent, having got the same answers, asks the same again.
-        Other options go to `next_input`, for each run.
+        The options from `thread_id` on are those of `next_input`, for each run.
         """
         asked: object = None
+        context = tuple(context)
         for _ in range(max_rounds):
             await self.answer(confirm, keep=keep, progress=progress)
             if self._tracker.phase == "broken":
@@ -372,7 +395,14 @@ class Calls:
             if asking == asked:
                 return "repeated"
             asked = asking
-            await send(self.next_input(**options))
+            run_input = self.next_input(
+                thread_id=thread_id,
+                parent_run_id=parent_run_id,
+                tools=tools,
+                context=context,
+                forwarded_props=forwarded_props,
+            )
+            await send(run_input)
         return "rounds"
 
     # --- keeping --------------------------------------------------------------------------------------------------
@@ -395,14 +425,20 @@ class Calls:
         timeout: float | None = None,
         expose_errors: bool = False,
         result_bytes: int | None = RESULT_BYTES,
-        **options: Any,
+        on_event: Callable[[Event], object] | None = None,
+        limits: Limits | None = None,
+        middleware: Iterable[Middleware] = (),
+        on_warning: Callable[[ProtocolWarning], object] | None = None,
     ) -> Calls:
-        """Go on from a checkpoint, in another process. `toolset` has to be declared anew; `options` are those of
-        `Reducer.restore`. A call that had begun, and whose tool has effects, is answered "may or may not have run".
+        """Go on from a checkpoint, in another process. `toolset` has to be declared anew; the options from `on_event`
+        on are those of `Reducer.restore`. A call that had begun, and whose tool has effects, is answered "may or may
+        not have run".
 
         Raises `AGUIError` for bytes that are no checkpoint.
         """
-        reducer = Reducer.restore(data, *increments, **options)
+        reducer = Reducer.restore(
+            data, *increments, on_event=on_event, limits=limits, middleware=middleware, on_warning=on_warning
+        )
         calls = cls(
             reducer,
             toolset,

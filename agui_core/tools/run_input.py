@@ -7,7 +7,7 @@ history: a few microseconds a message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from agui_core.errors import ProtocolError
 from agui_core.limits import Limits
@@ -20,10 +20,18 @@ from agui_core.warnings import WarningLog
 from agui_core.wire.json_values import DEEPEST
 from agui_core.wire.outgoing import enforce_input, readable
 
-__all__ = ["build_input"]
+__all__ = ["InputOptions", "build_input"]
 
 _HELD = Limits(nesting=DEEPEST)
 """What is held has passed the reducer's limits, one by one; here it sits in one document."""
+
+
+class InputOptions(TypedDict, total=False):
+    """What the application adds to every input of a thread; see `Calls.next_input`."""
+
+    context: Iterable[Context | Mapping[str, Any]]
+    forwarded_props: NotNull | UnsetType
+    tools: Toolset | None
 
 
 def build_input(
