@@ -23,7 +23,7 @@ __all__ = [
 
 
 class AGUIError(Exception):
-    """The root of the tree. All its errors survive `pickle` and `copy`, with all they carry. As text each is one line
+    """The root of all errors here. They survive `pickle` and `copy`, with all they carry. As text each is one line
     of bounded length, whatever came over the wire.
     """
 
@@ -125,8 +125,8 @@ class TransportError(AGUIError):
 
 
 class StillWaiting(AGUIError):
-    """The user cannot go on in a conversation yet: `who` has to act first, `"application"`, `"approver"` or `"agent"`,
-    on these `calls` and `interrupts` (ids).
+    """The user cannot go on in a conversation yet: somebody else has to act first. `who` is `"application"`,
+    `"approver"` or `"agent"`; `calls` and `interrupts` are the ids that wait for it.
     """
 
     def __init__(

@@ -15,20 +15,27 @@ _LONGEST = 1_000
 """Characters of a message, a type or a path."""
 
 
-class ProtocolWarning(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of deviation. What differs only in `message` and `index` counts up, and these are those of the first."""
+class ProtocolWarning(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """What was stripped, dropped, repaired or skipped. What differs only in `message` and `index` counts up, and these
+    are those of the first.
+
+    rule: id of the rule; `agui rules ID` tells it.
+    message: what was done, and where.
+    index: index of the first event concerned, from 0.
+    type: the wire name of that event.
+    path: JSON Pointer into the event, `""` for the whole of it.
+    count: how often it occurred.
+    refused: whether the strict policy refuses the stream for it, so that it was repaired or skipped under the
+      lenient one.
+    """
 
     rule: str
     message: str
     index: int | None = None
-    """Index of the first event concerned, from 0."""
     type: str | None = None
-    """The wire name of that event."""
     path: str = ""
-    """JSON Pointer into the event, `""` for the whole of it."""
     count: int = 1
     refused: bool = False
-    """Whether the strict policy refuses the stream for it, so that it was repaired or skipped under the lenient one."""
 
     def __str__(self) -> str:
         kind = f" ({plain(self.type)})" if self.type else ""

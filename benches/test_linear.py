@@ -12,7 +12,7 @@ from agui_core.stream.json_line_end import JsonLineEnd
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.toolset import Toolset
-from agui_core.wire import JSONLinesDecoder, SSEDecoder
+from agui_core.wire import JSONLinesReader, SSEReader
 
 CONTEXT = ToolContext(call_id="c", thread_id="t", run_id="r")
 
@@ -28,8 +28,8 @@ def four_times(cost: Callable[[int], None], size: int) -> float:
     return best[4 * size] / best[size]
 
 
-@pytest.mark.parametrize(("decoder", "head"), [(SSEDecoder, b"data: "), (JSONLinesDecoder, b"")])
-def test_byte_by_byte_is_linear(decoder: type[SSEDecoder | JSONLinesDecoder], head: bytes) -> None:
+@pytest.mark.parametrize(("decoder", "head"), [(SSEReader, b"data: "), (JSONLinesReader, b"")])
+def test_byte_by_byte_is_linear(decoder: type[SSEReader | JSONLinesReader], head: bytes) -> None:
     def feed(size: int) -> None:
         reader = decoder()
         reader.feed(head)

@@ -26,7 +26,7 @@ from agui_core.reducer.families import CALL, REASONING, TEXT
 from agui_core.reducer.handlers import HANDLERS
 from agui_core.reducer.state import REFUSALS, Middleware, ReducerState
 from agui_core.reducer.verify import VerifiedEvent
-from agui_core.wire import Batch, JSONLinesDecoder, SSEDecoder, check_nesting, cut
+from agui_core.wire import Batch, JSONLinesReader, SSEReader, check_nesting, cut
 from agui_core.wire.fast_events import FastArgs, FastEvent, FastReasoning, FastText
 from agui_core.wire.framing import Bytes
 
@@ -85,7 +85,7 @@ _RISKS: dict[type, int] = {
 }
 """Events of which more is held than text and metadata, and what a limit may refuse of them after they were verified:
 nothing; one message or call; anything, but only their tag was noted; anything."""
-Reader: TypeAlias = SSEDecoder | JSONLinesDecoder
+Reader: TypeAlias = SSEReader | JSONLinesReader
 UNDECODED = (msgspec.MsgspecError, RecursionError, ValueError)
 
 

@@ -25,7 +25,9 @@ _REFUSALS = (ProtocolError, DecodeError, LimitExceeded)
 
 
 class Conformer:
-    """Takes events one at a time. Options as for `Reducer`; `on_warning` is called with each deviation as it occurs."""
+    """Clean events for gateways and stores, one event at a time. Options as for `Reducer`; `on_warning` is called with
+    each deviation as it occurs.
+    """
 
     def __init__(
         self,
@@ -34,30 +36,45 @@ class Conformer:
         middleware: Iterable[Middleware] = (),
         on_warning: Callable[[ProtocolWarning], object] | None = None,
     ) -> None:
-        limits = limits or Limits()
-        self._log = WarningLog(limits.warnings, on_warning)
-        self._decoder = Decoder(self._log, policy=policy, limits=limits)
-        self._gate = Verifier(limits, Noted(self._note), lenient=policy == "lenient")
+        self._halves = _Halves(policy, limits, on_warning)
         self._middleware = tuple(middleware)
-        self._error: AGUIError | None = None
-        self._index = 0
 
     @property
     def warnings(self) -> tuple[ProtocolWarning, ...]:
         """What was stripped, dropped, skipped or repaired."""
-        return tuple(self._log)
+        return tuple(self._halves.log)
 
     def feed(self, event: object) -> list[e.Event]:
         """The accepted events that one event amounts to: none, itself, or several for a chunk. Takes what
         `Reducer.apply` takes and raises what it raises; after an error every later call raises the same one.
         """
+        halves = self._halves
         if not self._middleware:
-            return self._accept(self._decoder.to_event, event)
-        return [accepted for wire in through(self._middleware, self.read((event,))) for accepted in self.judge(wire)]
+            return halves.whole(event)
+        wires = through(self._middleware, halves.read((event,)))
+        return [accepted for wire in wires for accepted in halves.judge(wire)]
 
     def close(self) -> list[e.Event]:
         """The end of the stream. Nothing is made up for what is still open (CHUNK-25), so this is always empty."""
         return []
+
+
+class _Halves:
+    """The two halves of conforming, between which middleware sees the events."""
+
+    def __init__(
+        self, policy: Policy, limits: Limits | None, on_warning: Callable[[ProtocolWarning], object] | None
+    ) -> None:
+        limits = limits or Limits()
+        self.log = WarningLog(limits.warnings, on_warning)
+        self._decoder = Decoder(self.log, policy=policy, limits=limits)
+        self._verifier = Verifier(limits, Noted(self._note), lenient=policy == "lenient")
+        self._error: AGUIError | None = None
+        self._index = 0
+
+    def whole(self, event: object) -> list[e.Event]:
+        """Both halves at once, where nobody looks in between."""
+        return self._accept(self._decoder.to_event, event)
 
     def read(self, events: Iterable[object]) -> Iterator[dict[str, Any]]:
         """The first half, for middleware to see: decoded wire events, translated by the compatibility boundary."""
@@ -82,7 +99,7 @@ class Conformer:
             raise self._error
         try:
             decoded = decode(given, self._index)
-            accepted = [] if decoded is None else [step[0] for step in self._gate.verify(decoded)]
+            accepted = [] if decoded is None else [step[0] for step in self._verifier.verify(decoded)]
         except _REFUSALS as error:
             raise self._refuse(error) from None
         self._index += 1
@@ -98,7 +115,7 @@ class Conformer:
         return error
 
     def _note(self, rule: str, type: str, message: str, *, refused: bool = False) -> None:
-        self._log.add(rule, message, index=self._index, type=type, refused=refused)
+        self.log.add(rule, message, index=self._index, type=type, refused=refused)
 
 
 def conform(
@@ -110,11 +127,11 @@ def conform(
     on_warning: Callable[[ProtocolWarning], object] | None = None,
 ) -> Iterator[e.Event]:
     """The accepted events of a whole stream, lazily. A middleware is called once, with an iterator of all events."""
-    conformer = Conformer(policy, limits, (), on_warning)
+    halves = _Halves(policy, limits, on_warning)
     layers = tuple(middleware)
     if not layers:
         for event in events:
-            yield from conformer.feed(event)
+            yield from halves.whole(event)
         return
-    for wire in through(layers, conformer.read(events)):
-        yield from conformer.judge(wire)
+    for wire in through(layers, halves.read(events)):
+        yield from halves.judge(wire)

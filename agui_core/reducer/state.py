@@ -26,7 +26,7 @@ from agui_core.reducer.verify import VerifiedEvent, Verifier
 from agui_core.reducer.views import Run
 from agui_core.status import Status
 from agui_core.warnings import ProtocolWarning, WarningLog
-from agui_core.wire import Decoder, JSONLinesDecoder, SSEDecoder
+from agui_core.wire import Decoder, JSONLinesReader, SSEReader
 from agui_core.wire.decode import Policy
 
 __all__ = ["REFUSALS", "Middleware", "Policy", "ReducerState"]
@@ -67,8 +67,8 @@ class ReducerState:
         self.document = Document(
             {} if state is UNSET or state is None else self.decoder.to_json(state, "state"), limits
         )
-        self.sse = SSEDecoder(limits.event_bytes)
-        self.lines = JSONLinesDecoder(limits.event_bytes)
+        self.sse = SSEReader(limits.event_bytes)
+        self.lines = JSONLinesReader(limits.event_bytes)
         self.middleware = tuple(middleware)
         self.on_event = on_event
         self.fast_items: FastTables = ({}, {}, {})

@@ -23,51 +23,62 @@ __all__ = ["Changes", "Run", "ToolCallView", "ToolCalls"]
 T = TypeVar("T")
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """The latest run of the stream. Before the first one everything is absent."""
+class Run(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """The latest run of the stream. Before the first one everything is absent.
+
+    thread_id: the thread, as the producer named it.
+    run_id: the run.
+    protocol_version: what the producer declared on this run; None means a producer from before versioning (VER-1).
+    result: the run's return value; UNSET when it gave none.
+    error: the producer's own RUN_ERROR; a refused stream is `Reducer.error` (RUN-21).
+    usage: tokens taken, one entry for each model (USE-1).
+    interrupts: what the next run has to answer; empty unless the run was interrupted (INT-1, OPEN-15).
+    pending_tool_calls: ids of the calls that wait for a result, in order (FT-2, FT-3).
+    calls_without_result: ids of the calls that the run made and gave no result for, in order (FT-2): whatever it
+      named as pending at its end (FT-3), and also if they were answered since.
+    named_calls: ids that the run itself named as pending at its end (FT-3).
+    last_calls: ids of the calls after which the run brought no text, no reasoning and no result, in order; known at
+      its end.
+    reused_calls: ids of the calls that the run began though they were answered before it (EVT-7); known at its end.
+    """
 
     thread_id: str | None = None
     run_id: str | None = None
     protocol_version: str | None = None
-    """What the producer declared on this run; None means a producer from before versioning (VER-1)."""
     result: Any = UNSET
-    """The run's return value; UNSET when it gave none."""
     error: RunErrorEvent | None = None
-    """The producer's own RUN_ERROR; a refused stream is `Reducer.error` (RUN-21)."""
     usage: tuple[TokenUsage, ...] = ()
     interrupts: tuple[Interrupt, ...] = ()
-    """What the next run has to answer; empty unless the run was interrupted (INT-1, OPEN-15)."""
     pending_tool_calls: tuple[str, ...] = ()
-    """Ids of the calls that wait for a result, in order (FT-2, FT-3)."""
     calls_without_result: tuple[str, ...] = ()
-    """Ids of the calls that the run made and gave no result for, in order (FT-2): whatever it named as pending at its
-    end (FT-3), and also if they were answered since."""
     named_calls: tuple[str, ...] = ()
-    """Ids that the run itself named as pending at its end (FT-3)."""
     last_calls: tuple[str, ...] = ()
-    """Ids of the calls after which the run brought no text, no reasoning and no result, in order; known at its end."""
     reused_calls: tuple[str, ...] = ()
-    """Ids of the calls that the run began though they were answered before it (EVT-7); known at its end."""
 
 
-class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs from an earlier version; ids in the order in which they last changed. `Reducer.changes` makes it."""
+class Changes(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """What differs from an earlier version; ids in the order in which they last changed. `Reducer.changes` makes it.
+
+    version: the version these changes lead to: `since` for the next call.
+    changed: ids of messages that were there and differ now.
+    added: ids of messages that are new.
+    removed: ids of messages that are gone.
+    reordered: messages that were there stand in another order.
+    calls: ids of tool calls that are new or differ.
+    state: the state differs.
+    reset: more was removed since than is remembered: take all messages anew.
+    run: the status, or something that `Reducer.run` shows.
+    """
 
     version: int
-    """The version these changes lead to: `since` for the next call."""
     changed: tuple[str, ...] = ()
-    """Ids of messages that were there and differ now."""
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     reordered: bool = False
-    """Messages that were there stand in another order."""
     calls: tuple[str, ...] = ()
-    """Ids of tool calls that are new or differ."""
     state: bool = False
     reset: bool = False
-    """More was removed since than is remembered: take all messages anew."""
     run: bool = False
-    """The status, or something that `Reducer.run` shows."""
 
     def __bool__(self) -> bool:
         return bool(

@@ -16,12 +16,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agui_core.errors import StillWaiting
-from agui_core.stream.conversation import Conversation
+from agui_core.stream.conversation import Content, Conversation
 from agui_core.stream.event_stream import EventStream
 from agui_core.stream.follow import LiveRun, follow
 from agui_core.stream.follow_sync import SyncRun, follow_sync
 from agui_core.stream.serve import serve
-from agui_core.stream.turn import ChatUpdate, Turn
+from agui_core.stream.turn import ChatUpdate, Ending, Turn
 from agui_core.stream.turn_runner import Agent
 from agui_core.stream.update import Update
 from agui_core.stream.usage import Usage
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "ChatUpdate",
+    "Content",
     "Conversation",
+    "Ending",
     "EventStream",
     "HttpAgent",
     "HttpRun",

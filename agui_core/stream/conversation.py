@@ -23,7 +23,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from agui_core._options import COUNT, check_options
-from agui_core._text import listed
+from agui_core._text import listed, plain
 from agui_core.errors import ProtocolError, StillWaiting
 from agui_core.protocol.base import UNSET, NotNull, UnsetType
 from agui_core.protocol.content import ContentPart
@@ -34,7 +34,7 @@ from agui_core.status import OVER, Status
 from agui_core.stream.notifier import Notifier
 from agui_core.stream.readers import check_interval
 from agui_core.stream.saved_conversation import FORMAT, SavedConversation
-from agui_core.stream.turn import Turn, Updates
+from agui_core.stream.turn import Turn, TurnTask, Updates
 from agui_core.stream.turn_runner import Agent, OnInterrupt, TurnRunner
 from agui_core.stream.usage import Usage
 from agui_core.tools.approval import ApprovalRequest, Confirm
@@ -48,9 +48,10 @@ from agui_core.wire import encode, to_wire, validate
 from agui_core.wire.compat import upgrade_message
 from agui_core.wire.outgoing import enforced
 
-__all__ = ["Conversation"]
+__all__ = ["Content", "Conversation"]
 
 Content: TypeAlias = str | Iterable[ContentPart | Mapping[str, Any]] | UserMessage | Mapping[str, Any]
+"""What a user says: text, content parts, or a whole user message; parts and messages are structs or wire dicts."""
 
 _OPTIONS = {"max_rounds": COUNT}
 
@@ -117,8 +118,16 @@ class Conversation:
             interval=interval,
             tell=self._notifier.tell,
         )
+        self._going: TurnTask | None = None
         self._turn: Turn | None = None
         self._tasks: TaskGroup | None = None
+
+    def __repr__(self) -> str:
+        going = "" if self._turn is None else ", a turn is going on"
+        return (
+            f"<{type(self).__name__} {plain(self.thread_id)} {self.status}: {len(self.messages)} messages, "
+            f"{self.usage.runs} runs{going}>"
+        )
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -191,11 +200,11 @@ class Conversation:
         answer that says so. Raises `ProtocolError` for malformed content.
         """
         message = self._message(content)
-        since, going = self.reducer.version, self._turn
+        since, going = self.reducer.version, self._going
         if not abandon:
             self._check_free()
         elif going is not None:
-            going.cancel()
+            going.scope.cancel()
             return self._start(since, message=message, after=going)
         self._check_entered()
         if abandon:
@@ -226,10 +235,10 @@ class Conversation:
         answers that come later are recorded, and sent with what the user does next; `proceed` does what is left to do.
         False when nothing is going on.
         """
-        if self._turn is None:
+        if self._going is None:
             return False
         self.stopped = True
-        self._turn.cancel()
+        self._going.scope.cancel()
         return True
 
     # --- answers by hand ------------------------------------------------------------------------------------------
@@ -416,19 +425,20 @@ class Conversation:
         forced: bool = False,
         again: bool = False,
         message: UserMessage | None = None,
-        after: Turn | None = None,
+        after: TurnTask | None = None,
     ) -> Turn:
         """A turn, whose updates count from version `since`. It begins with a `message`, once the one before is over."""
         self._check_entered()
         assert self._tasks is not None
         self.stopped, self.error = False, None
-        turn = self._turn = Turn(self, self._notifier, since)
-        self._tasks.start_soon(self._play, turn, forced, again, message, after)
+        task = self._going = TurnTask(since)
+        turn = self._turn = Turn(self, self._notifier, task)
+        self._tasks.start_soon(self._play, task, forced, again, message, after)
         self._notifier.tell()
         return turn
 
     async def _play(
-        self, turn: Turn, forced: bool, again: bool, message: UserMessage | None, after: Turn | None
+        self, turn: TurnTask, forced: bool, again: bool, message: UserMessage | None, after: TurnTask | None
     ) -> None:
         """The task of a turn. What goes wrong is the turn's `error`, and ends nothing else."""
         try:
@@ -436,7 +446,7 @@ class Conversation:
                 if after is not None and message is not None:
                     # Whatever happens meanwhile, what the user said is not lost.
                     with anyio.CancelScope(shield=True):
-                        await after.wait_quietly()
+                        await after.over.wait()
                     self.calls.abandon()
                     self._runner.say(message)
                     forced = True
@@ -449,9 +459,9 @@ class Conversation:
             turn.ending = "stopped"
             raise
         finally:
-            if self._turn is turn:
-                self._turn, self.error = None, turn.error
-            turn.end()
+            if self._going is turn:
+                self._going, self._turn, self.error = None, None, turn.error
+            turn.end(self._notifier)
 
     def _decided(self) -> Turn | None:
         """Something was answered by hand: go on, if that is possible now."""

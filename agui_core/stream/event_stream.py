@@ -55,7 +55,8 @@ class _TypeOnly(msgspec.Struct):
 
 
 class EventStream:
-    """An ASGI response: `await EventStream(events)(scope, receive, send)`, or what a Starlette endpoint returns. Once.
+    """Events as an ASGI response: `await EventStream(events)(scope, receive, send)`, or what a Starlette endpoint
+    returns. Once.
 
     `events` is an async iterable of structs, wire dicts, objects of `ag_ui.core`, or JSON texts (bytes or str) of one
     event each. They pass a `Conformer` of that `policy`, so that the client gets no stream that breaks the protocol;
@@ -79,8 +80,14 @@ class EventStream:
         check_options(_OPTIONS, ping=ping)
         self._source = WireSource(events)
         self._ping = ping
+        self._policy = policy
         self._conformer = None if policy is None else Conformer(policy, limits)
         self._headers = [(name.lower(), value) for name, value in header_fields(headers)]
+
+    def __repr__(self) -> str:
+        checked = "unchecked" if self._policy is None else self._policy
+        pings = "no pings" if self._ping is None else f"a ping after {self._ping:g} s"
+        return f"<{type(self).__name__} {checked}, {pings}>"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         problem: BaseException | None = None

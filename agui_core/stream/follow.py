@@ -42,7 +42,7 @@ def follow(
     limits: Limits | None = None,
     reducer: Reducer | None = None,
 ) -> LiveRun:
-    """Follow a run: `async with follow(source) as run`.
+    """Follow a run of an async iterable: `async with follow(source) as run`.
 
     `source` is an async iterable. Its bytes and str items are the wire, cut anywhere (a first non-blank `{` means
     JSON Lines, else server-sent events), where an object that ends with its item needs no line end: so an item may be
@@ -53,7 +53,7 @@ def follow(
 
 
 class LiveRun:
-    """A run while it arrives. An async context manager, to be entered once; after the block everything can still be
+    """A run while it arrives: an async context manager, to be entered once. After the block everything can still be
     read.
     """
 
@@ -69,6 +69,9 @@ class LiveRun:
         self._since = 0
         self._updates: EveryEvent | Paced | None = None
         self._paced = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} into {self.reducer!r}>"
 
     @property
     def status(self) -> Status:

@@ -30,12 +30,14 @@ def follow_sync(
     limits: Limits | None = None,
     reducer: Reducer | None = None,
 ) -> SyncRun:
-    """Follow a run: `with follow_sync(source) as run`. Sources and options as for `follow`, with a plain iterable."""
+    """Follow a run of a plain iterable: `with follow_sync(source) as run`. Items and options as for `follow`."""
     return SyncRun(source, open_reducer(reducer, middleware, policy, limits))
 
 
 class SyncRun:
-    """A run while it arrives. A context manager, to be entered once; leaving it closes the source."""
+    """A run while it arrives, without an event loop: a context manager, to be entered once. Leaving it closes the
+    source.
+    """
 
     def __init__(self, source: Iterable[object], reducer: Reducer) -> None:
         if isinstance(source, (AsyncIterable, *WIRE)) or not isinstance(source, Iterable):
@@ -45,6 +47,9 @@ class SyncRun:
         """The reducer that the source is applied to."""
         self._source = iter(source)
         self._updates: SyncUpdates | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} into {self.reducer!r}>"
 
     @property
     def status(self) -> Status:

@@ -78,7 +78,7 @@ Owned: TypeAlias = tuple[httpx2.Response | httpx2.AsyncClient, ...]
 
 
 class HttpAgent:
-    """An AG-UI endpoint. Makes runs; several may go on at the same time.
+    """An AG-UI endpoint over HTTP. Makes runs; several may go on at the same time.
 
     `url` is an http or https address with a host; it may be relative to the `base_url` of the client. `headers` go with
     every request, before those of the protocol. `client` is an `httpx2.AsyncClient` of the application's, with its
@@ -128,6 +128,9 @@ class HttpAgent:
         self._options: dict[str, Any] = {"middleware": tuple(middleware), "policy": policy, "limits": limits}
         self._limits = limits or Limits()
         Reducer(**self._options)  # refuses here what the reducers of the runs would refuse
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {_public(self._url)}>"
 
     @property
     def url(self) -> str:

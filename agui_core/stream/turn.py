@@ -16,12 +16,13 @@ from agui_core.stream.notifier import Notifier
 from agui_core.stream.update import ReadMark, Update
 from agui_core.tools.calls import Ending as CallsEnding
 
-__all__ = ["ChatUpdate", "Ending", "Turn", "Updates"]
+__all__ = ["ChatUpdate", "Ending", "Turn", "TurnTask", "Updates"]
 
 Ending: TypeAlias = CallsEnding | Literal["stopped"]
-"""Why a turn ended: `done`, the user may go on; `waiting`, the application or a person has to act; `broken`, the run
-failed, was cancelled, cut off or refused; `rounds`, the cap on runs; `repeated`, the agent asked the same again and got
-the same answer; `stopped`, by `Conversation.stop` or by leaving the block."""
+"""Why a turn of a conversation ended. `done`: the user may go on; `waiting`: the application or a person has to act;
+`broken`: the run failed, was cancelled, cut off or refused; `rounds`: the cap on runs; `repeated`: the agent asked the
+same again and got the same answer; `stopped`: by `Conversation.stop` or by leaving the block.
+"""
 
 
 class Chat(Protocol):
@@ -33,30 +34,60 @@ class Chat(Protocol):
     def reducer(self) -> Reducer: ...
 
 
-class Turn:
-    """One turn. `async for update in turn` shows it from its beginning; `await turn.wait()` waits for its end."""
+class TurnTask:
+    """A turn as its conversation has it: the scope that it runs in, and what came of it."""
 
-    def __init__(self, chat: Chat, notifier: Notifier, since: int) -> None:
+    def __init__(self, since: int) -> None:
+        self.since = since
+        """The version of the reducer that its updates count from."""
         self.ending: Ending | None = None
-        """Why it ended; None before that, and when it ended with an `error`."""
         self.error: Exception | None = None
-        """What the agent's connection, the refusal of its stream, or one of the application's functions raised."""
         self.scope = CancelScope()
+        self.over = Event()
         self.last: int | None = None
         """The serial of its last news; None before its end."""
+
+    def end(self, notifier: Notifier) -> None:
+        """It is over."""
+        self.last = notifier.serial
+        notifier.wake()
+        self.over.set()
+
+
+class Turn:
+    """One turn of a conversation. `async for update in turn` shows it from its beginning; `await turn.wait()` waits for
+    its end.
+    """
+
+    def __init__(self, chat: Chat, notifier: Notifier, task: TurnTask) -> None:
         self._chat = chat
         self._notifier = notifier
-        self._since = since
-        self._over = Event()
+        self._task = task
+
+    def __repr__(self) -> str:
+        if not self.over:
+            return f"<{type(self).__name__}, going on>"
+        ending = self.ending if self.error is None else f"raised {type(self.error).__name__}"
+        return f"<{type(self).__name__} {ending}>"
+
+    @property
+    def ending(self) -> Ending | None:
+        """Why it ended; None before that, and when it ended with an `error`."""
+        return self._task.ending
+
+    @property
+    def error(self) -> Exception | None:
+        """What the agent's connection, the refusal of its stream, or one of the application's functions raised."""
+        return self._task.error
 
     @property
     def over(self) -> bool:
         """Whether it has ended."""
-        return self.last is not None
+        return self._task.over.is_set()
 
     async def wait(self) -> Ending:
         """Wait for the end. Raises `error` when there is one."""
-        await self._over.wait()
+        await self._task.over.wait()
         if self.error is not None:
             raise self.error
         assert self.ending is not None
@@ -66,25 +97,11 @@ class Turn:
         """A new reader. After the last update it raises `error`, if there is one. Any number may read; leaving the loop
         does not stop the turn.
         """
-        return Updates(self._chat, self._notifier, self, self._since)
-
-    async def wait_quietly(self) -> None:
-        """Wait for the end, whatever it is."""
-        await self._over.wait()
-
-    def cancel(self) -> None:
-        """Stop it."""
-        self.scope.cancel()
-
-    def end(self) -> None:
-        """It is over."""
-        self.last = self._notifier.serial
-        self._notifier.wake()
-        self._over.set()
+        return Updates(self._chat, self._notifier, self._task, self._task.since)
 
 
 class ChatUpdate(Update):
-    """An update, and whether the run was stopped here."""
+    """An update of a conversation, and whether the run was stopped here."""
 
     __slots__ = ("stopped",)
 
@@ -99,7 +116,7 @@ class Updates:
 
     __slots__ = ("_chat", "_guard", "_mark", "_notifier", "_raised", "_seen", "_turn")
 
-    def __init__(self, chat: Chat, notifier: Notifier, turn: Turn | None, since: int) -> None:
+    def __init__(self, chat: Chat, notifier: Notifier, turn: TurnTask | None, since: int) -> None:
         self._chat = chat
         self._notifier = notifier
         self._turn = turn

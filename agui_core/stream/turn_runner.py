@@ -43,7 +43,7 @@ _ENDED = frozenset({"failed", "rejected"})
 
 
 class Agent(Protocol):
-    """Whatever makes runs: `HttpAgent`, or an object of the application's."""
+    """Anything that makes runs: `HttpAgent`, or an object of the application's."""
 
     def run(self, run_input: RunAgentInput, /) -> Any:
         """One run: an async context manager that yields a `LiveRun`, or an async iterable of events or bytes.

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from agui_core._text import plain
 from agui_core.protocol.messages import Message
 from agui_core.reducer import Changes, Reducer, Run
 from agui_core.status import Status
@@ -32,7 +33,8 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 class Update:
-    """One step of a run. Frozen at the first read of anything in it, and one that is not read costs nothing.
+    """What a reader of a run gets: messages, state and what changed. Frozen at the first read of anything in it, and
+    one that is not read costs nothing.
 
     A read costs what changed since the update that the same reader read before, plus one pointer per message.
     """
@@ -42,6 +44,15 @@ class Update:
     def __init__(self, mark: ReadMark) -> None:
         self._mark = mark
         self._shown: _Shown | None = None
+
+    def __repr__(self) -> str:
+        shown = self._shown
+        if shown is None:  # looking here would freeze it
+            return f"<{type(self).__name__}, not looked at yet>"
+        run = "" if shown.run.run_id is None else f" run {plain(shown.run.run_id)}"
+        changes = shown.changes
+        news = f"{len(changes.added)} new, {len(changes.changed)} changed"
+        return f"<{type(self).__name__}{run} {shown.status}: {len(shown.messages)} messages, {news}>"
 
     @property
     def messages(self) -> tuple[Message, ...]:

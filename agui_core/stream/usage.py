@@ -17,12 +17,14 @@ __all__ = ["ModelUsage", "TokenSum", "Usage"]
 
 
 class TokenSum(msgspec.Struct, frozen=True):
-    """A sum of token counts, some of which may not be known."""
+    """A sum of token counts, some of which may not be known.
+
+    known: the sum of the counts that were given.
+    missing: how many counts were not given (USE-2). With any missing, `known` is a lower bound.
+    """
 
     known: int = 0
-    """The sum of the counts that were given."""
     missing: int = 0
-    """How many counts were not given (USE-2). With any missing, `known` is a lower bound."""
 
     @property
     def exact(self) -> int | None:
@@ -37,7 +39,7 @@ class TokenSum(msgspec.Struct, frozen=True):
         return f"at least {self.known:,}" if self.missing else f"{self.known:,}"
 
 
-class ModelUsage(msgspec.Struct, frozen=True, kw_only=True):
+class ModelUsage(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """What one provider's model has taken. `cached_input_tokens` and `cache_write_input_tokens` are parts of the input,
     `reasoning_tokens` a part of the output.
     """
@@ -60,17 +62,18 @@ class ModelUsage(msgspec.Struct, frozen=True, kw_only=True):
 _COUNTS = tuple(name for name in ModelUsage.__struct_fields__ if name.endswith("_tokens"))
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a conversation has taken. A run that resumes another reports its own calls only, so runs simply add up; runs
-    that a run spawned are not in it (USE-4).
+class Usage(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """Tokens that a conversation has taken. A run that resumes another reports its own calls only, so runs simply add
+    up; runs that a run spawned are not in it (USE-4).
+
+    models: by provider and model, in the order in which they first occurred.
+    runs: how many runs were counted, failed ones included (USE-5).
+    silent: how many of them reported no usage at all.
     """
 
     models: tuple[ModelUsage, ...] = ()
-    """By provider and model, in the order in which they first occurred."""
     runs: int = 0
-    """How many runs were counted, failed ones included (USE-5)."""
     silent: int = 0
-    """How many of them reported no usage at all."""
 
     @property
     def total(self) -> TokenSum:

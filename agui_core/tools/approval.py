@@ -34,15 +34,19 @@ __all__ = [
 ]
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person says about a call. Only `approved=True` approves."""
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """What a person says about a call. Only `approved=True` approves.
+
+    approved: whether the call may run.
+    edited_args: a full replacement of the arguments; None leaves them as they are.
+    reason: for the model, and for the record.
+    cancelled: the question was given up rather than answered (`cancelled` on the wire); then nothing is approved.
+    """
 
     approved: bool
     edited_args: dict[str, Any] | None = None
-    """A full replacement of the arguments; None leaves them as they are."""
     reason: str | None = None
     cancelled: bool = False
-    """The question was given up rather than answered (`cancelled` on the wire); then nothing is approved."""
 
     def __post_init__(self) -> None:
         # A form's "false" is true to Python.
@@ -54,27 +58,30 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             raise TypeError(f"the reason is a text or None, not {type(self.reason).__name__}")
 
 
-class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person is asked."""
+class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """What a person is asked about a call or an interrupt.
+
+    call_id: None for an interrupt that names no call that is held.
+    tool_name: the tool that the call names.
+    arguments: the exact JSON text that would run; show it, inert (SEC-3).
+    args: its value.
+    message: a line that says what is asked.
+    digest: what is decided on: SHA-256 of the call (id, opening, name, arguments) and of the interrupts that name
+      it. A decision that carries it holds for nothing else.
+    tool: None when the agent's own tool is in question.
+    interrupt: the interrupt that the answer goes to, the first of several; None when the call is ours.
+    interrupts: all the interrupts that are decided on.
+    """
 
     call_id: str | None
-    """None for an interrupt that names no call that is held."""
     tool_name: str
     arguments: str
-    """The exact JSON text that would run; show it, inert (SEC-3)."""
     args: Any
-    """Its value."""
     message: str
-    """A line that says what is asked."""
     digest: str
-    """What is decided on: SHA-256 of the call (id, opening, name, arguments) and of the interrupts that name it. A
-    decision that carries it holds for nothing else."""
     tool: Tool | None = None
-    """None when the agent's own tool is in question."""
     interrupt: Interrupt | None = None
-    """The interrupt that the answer goes to, the first of several; None when the call is ours."""
     interrupts: tuple[Interrupt, ...] = ()
-    """All the interrupts that are decided on."""
 
 
 Confirm: TypeAlias = Callable[[ApprovalRequest], Awaitable[bool | Verdict | None]]

@@ -103,6 +103,9 @@ class Calls:
         self._tracker = CallTracker(reducer, toolset, Persisted(seen=reducer.version), self._log)
         self._answering = False
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.toolset!r} on {self.reducer!r}>"
+
     @property
     def reducer(self) -> Reducer:
         """The reducer of the thread."""

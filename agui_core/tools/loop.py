@@ -41,7 +41,8 @@ _OPTIONS = {
 
 
 class ToolLoop:
-    """A loop around `decide`. Holds no run, so that one serves any number of them at a time.
+    """An agent's bounded loop of deciding and calling tools. Holds no run, so that one serves any number of them at a
+    time.
 
     `max_tool_calls` bounds the calls that are attempted between two user messages; invalid and denied ones count. The
     same name with the same arguments, asked for the third time, is not run and ends the loop as well. `limit`: how many
@@ -76,6 +77,9 @@ class ToolLoop:
                 result_bytes=result_bytes,
             ),
         )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.toolset!r}, at most {self._plan.max_tool_calls} calls>"
 
     def run(self, run_input: RunAgentInput) -> LoopRun:
         """One run: an async context manager and an async iterable of event structs. A handler for `serve` as it is.

@@ -28,43 +28,59 @@ _FAILED = frozenset({"error", "timeout", "invalid", "cancelled"})
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """One call and what came of it."""
+    """One call and what came of it.
+
+    id: the call's.
+    name: the tool that it names.
+    arguments: the JSON value; the text as it came when it is none.
+    result: what the tool gave. None unless `status` is `"ok"`: where a tool failed, there is no result.
+    status: what came of it.
+    """
 
     id: str
     name: str
     arguments: Any
-    """The JSON value; the text as it came when it is none."""
     result: str | tuple[ContentPart, ...] | None
-    """What the tool gave. None unless `status` is `"ok"`: where a tool failed, there is no result."""
     status: CallStatus
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that failed, was refused, or was not run; a denial is none."""
+    """One call that failed, was refused, or was not run; a denial is none.
+
+    id: the call's.
+    name: the tool that it names.
+    status: what came of it.
+    error: what the model was told.
+    """
 
     id: str
     name: str
     status: CallStatus
     error: str
-    """What the model was told."""
 
 
-class LoopResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run of the loop went. The `result` of its RUN_FINISHED holds the same as JSON (`on_the_wire`)."""
+class LoopResult(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """How a run of a tool loop went. The `result` of its RUN_FINISHED holds the same as JSON (`on_the_wire`).
+
+    status: `ok`: the model gave its answer, or the rest is the client's. `needs_confirmation`: a person has to
+      agree to a call. `needs_review`: the cap was reached or a call was repeated. `failed`: the run ended with
+      RUN_ERROR.
+    final_output: the model's answer; None unless it gave one.
+    tool_results: all calls since the last user message, those of interrupted runs before this one too, in the order
+      asked.
+    tool_errors: those of them that failed, were refused, or were not run.
+    tool_call_count: calls attempted since the last user message, whatever came of them. Those beyond the cap are
+      not attempted.
+    metadata: `thread_id`, `run_id`, `decisions` (how often this run asked for one), and `reason` of a review or a
+      failure.
+    """
 
     status: LoopStatus
-    """`ok`: the model gave its answer, or the rest is the client's. `needs_confirmation`: a person has to agree to a
-    call. `needs_review`: the cap was reached or a call was repeated. `failed`: the run ended with RUN_ERROR.
-    """
     final_output: str | None = None
-    """The model's answer; None unless it gave one."""
     tool_results: tuple[Observation, ...] = ()
-    """All calls since the last user message, those of interrupted runs before this one too, in the order asked."""
     tool_errors: tuple[Failure, ...] = ()
     tool_call_count: int = 0
-    """Calls attempted since the last user message, whatever came of them. Those beyond the cap are not attempted."""
     metadata: dict[str, Any] = {}
-    """`thread_id`, `run_id`, `decisions` (how often this run asked for one), and `reason` of a review or a failure."""
 
 
 def on_the_wire(result: LoopResult) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class _DecideFailed(Exception):
 
 
 class LoopRun:
-    """Gives the events of one run, once. Cancelled in the middle, or closed, it gives no more."""
+    """One run of a tool loop: gives its events, once. Cancelled in the middle, or closed, it gives no more."""
 
     def __init__(self, loop: LoopPlan, run_input: RunAgentInput) -> None:
         if not isinstance(run_input, RunAgentInput):

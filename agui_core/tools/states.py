@@ -22,6 +22,7 @@ __all__ = [
     "CallState",
     "Waiting",
     "advance",
+    "sum_up",
     "who_acts",
 ]
 
@@ -34,6 +35,7 @@ CallState: TypeAlias = Literal[
     "output-error",
     "output-denied",
 ]
+"""Where a tool call stands."""
 
 Signal: TypeAlias = Literal["opened", "closed", "restated", "asked", "decided", "answered", "failed", "denied"]
 """`opened`: TOOL_CALL_START; `closed`: TOOL_CALL_END; `restated`: a snapshot holds the call; `asked`, `decided`: a
@@ -111,41 +113,43 @@ def who_acts(phase: Phase, state: CallState, *, ours: bool, named: bool) -> Acto
     raise AssertionError(f"no row for {phase}, {state}, ours={ours}, named={named}")
 
 
-class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """Who has to act after the last run, and on what."""
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """Who has to act after the last run, and on what.
+
+    who: who acts first: the application before the approver, these before the agent. `"agent"` with `Calls.ready`
+      means: send the next input. `"nobody"`: the user goes on, or not.
+    application: ids of the calls to run and to answer, in call order.
+    approver: ids of the calls that a person has to decide on, in call order.
+    interrupts: ids of the interrupts that have no answer yet.
+    agent: ids of the calls that are the agent's to answer, in call order.
+    """
 
     who: Actor
-    """Who acts first: the application before the approver, these before the agent. `"agent"` with `Calls.ready` means:
-    send the next input. `"nobody"`: the user goes on, or not."""
     application: tuple[str, ...] = ()
-    """Ids of the calls to run and to answer, in call order."""
     approver: tuple[str, ...] = ()
-    """Ids of the calls that a person has to decide on, in call order."""
     interrupts: tuple[str, ...] = ()
-    """Ids of the interrupts that have no answer yet."""
     agent: tuple[str, ...] = ()
-    """Ids of the calls that are the agent's to answer, in call order."""
 
-    @classmethod
-    def of(
-        cls, phase: Phase, acting: Iterable[tuple[str, Actor]], interrupts: tuple[str, ...], *, answered: bool
-    ) -> Waiting:
-        """Sum up a run from who acts on each call; `answered`: something was answered since the run ended."""
-        by: dict[Actor, list[str]] = {"application": [], "approver": [], "agent": [], "nobody": []}
-        for id, actor in acting:
-            by[actor].append(id)
-        if phase == "going":
-            who: Actor = "agent"
-        elif by["application"]:
-            who = "application"
-        elif by["approver"] or interrupts:
-            who = "approver"
-        else:
-            who = "agent" if answered or by["agent"] else "nobody"
-        return cls(
-            who=who,
-            application=tuple(by["application"]),
-            approver=tuple(by["approver"]),
-            interrupts=interrupts,
-            agent=tuple(by["agent"]),
-        )
+
+def sum_up(
+    phase: Phase, acting: Iterable[tuple[str, Actor]], interrupts: tuple[str, ...], *, answered: bool
+) -> Waiting:
+    """Sum up a run from who acts on each call; `answered`: something was answered since the run ended."""
+    by: dict[Actor, list[str]] = {"application": [], "approver": [], "agent": [], "nobody": []}
+    for id, actor in acting:
+        by[actor].append(id)
+    if phase == "going":
+        who: Actor = "agent"
+    elif by["application"]:
+        who = "application"
+    elif by["approver"] or interrupts:
+        who = "approver"
+    else:
+        who = "agent" if answered or by["agent"] else "nobody"
+    return Waiting(
+        who=who,
+        application=tuple(by["application"]),
+        approver=tuple(by["approver"]),
+        interrupts=interrupts,
+        agent=tuple(by["agent"]),
+    )

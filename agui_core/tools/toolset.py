@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 import msgspec
 
 from agui_core._options import SECONDS, SWITCH, TEXT, Option, check_options
-from agui_core._text import shown
+from agui_core._text import cut, shown
 from agui_core.protocol import run as protocol
 from agui_core.protocol.base import UNSET, Metadata, UnsetType
 from agui_core.tools.context import ToolContext
@@ -65,29 +65,35 @@ _OPTIONS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Tool:
-    """One tool. Made by `Toolset.tool` and `Toolset.add`, and not changed afterwards."""
+    """One tool of the application. Made by `Toolset.tool` and `Toolset.add`, and not changed afterwards.
+
+    name: what a call names it by.
+    description: what it does, for the model.
+    parameters: the JSON Schema that the model sees; not to be changed. UNSET: any object.
+    effects: whether a call may change something outside, so that it must not be run twice.
+    approval: when a person has to agree.
+    timeout: seconds that one call may take; None: no bound of its own.
+    result_bytes: bytes of UTF-8 that an answer may have; None: no bound; UNSET: that of whoever runs it.
+    handler: what runs the call; None: somebody else does.
+    is_async: whether a call of the handler gives a coroutine. A sync handler belongs in a thread, and one that
+      wraps something else may still give an awaitable.
+    metadata: goes to the agent with the declaration.
+    by_name: whether the handler takes its arguments by name, or as one dict.
+    context: the parameter of the handler that gets the `ToolContext`.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any] | UnsetType
-    """The JSON Schema that the model sees; not to be changed. UNSET: any object."""
     effects: bool
-    """Whether a call may change something outside, so that it must not be run twice."""
     approval: Approval
     timeout: float | None
-    """Seconds that one call may take; None: no bound of its own."""
     result_bytes: int | UnsetType | None
-    """Bytes of UTF-8 that an answer may have; None: no bound; UNSET: that of whoever runs it."""
     handler: Handler | None
-    """What runs the call; None: somebody else does."""
     is_async: bool
-    """Whether a call of the handler gives a coroutine. A sync handler belongs in a thread, and one that wraps
-    something else may still give an awaitable."""
     metadata: Metadata | UnsetType = UNSET
     by_name: bool = False
-    """Whether the handler takes its arguments by name, or as one dict."""
     context: str | None = None
-    """The parameter of the handler that gets the `ToolContext`."""
     _fit: Callable[[dict[str, Any]], dict[str, Any]] = field(repr=False)
 
     def convert(self, arguments: str | Mapping[str, Any], *, nesting: int = MAX_NESTING) -> dict[str, Any]:
@@ -282,7 +288,7 @@ class Toolset:
         return len(self._tools)
 
     def __repr__(self) -> str:
-        return f"<Toolset {', '.join(self._tools) or 'without tools'}>"
+        return f"<Toolset {cut(', '.join(self._tools)) or 'without tools'}>"
 
     def _put(self, tool: Tool) -> None:
         _check_options(tool)

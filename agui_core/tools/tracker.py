@@ -35,7 +35,7 @@ from agui_core.tools.outcomes import (
 from agui_core.tools.persisted import CallRecord, Persisted
 from agui_core.tools.result_size import size_of
 from agui_core.tools.run_view import RunView, read_run
-from agui_core.tools.states import ANSWERED, Actor, Phase, Signal, Waiting, advance, who_acts
+from agui_core.tools.states import ANSWERED, Actor, Phase, Signal, Waiting, advance, sum_up, who_acts
 from agui_core.tools.toolset import Tool, Toolset
 from agui_core.warnings import WarningLog
 
@@ -419,7 +419,7 @@ class CallTracker:
                 self.show(id)
             acting.append((id, actor))
         open_ones = tuple(dict.fromkeys(each.id for each in self.undecided))
-        return Waiting.of(phase, acting, open_ones, answered=answered)
+        return sum_up(phase, acting, open_ones, answered=answered)
 
     def came_after(self, version: int) -> bool:
         """Whether an answer, or a decision on an interrupt, came after that version."""

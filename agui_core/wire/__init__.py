@@ -2,7 +2,8 @@
 
 Start with `decode`: bytes become structs at one go where they conform, and are read, repaired and judged where not.
 
-    framing            bytes cut anywhere become records; `sse` and `json_lines` say where a record ends
+    framing            bytes cut anywhere become records; `sse` and `json_lines` say where a record ends;
+                       `decoders` are what users hold of them
     batch              many JSON texts decoded in one call, exactly
     fast_events        content events with nothing but their text, which decode fastest
     decode             one event, many events, other shapes; `parse` reads JSON texts that may be hostile
@@ -18,19 +19,22 @@ from __future__ import annotations
 from agui_core.wire.batch import Batch
 from agui_core.wire.compat import Boundary
 from agui_core.wire.decode import Decoder, decode
+from agui_core.wire.decoders import JSONLinesDecoder, SSEDecoder
 from agui_core.wire.encode import encode, to_wire
 from agui_core.wire.framing import cut
-from agui_core.wire.json_lines import JSONLinesDecoder
+from agui_core.wire.json_lines import JSONLinesReader
 from agui_core.wire.json_values import check_nesting
 from agui_core.wire.sanitize import validate
-from agui_core.wire.sse import SSEDecoder, encode_sse
+from agui_core.wire.sse import SSEReader, encode_sse
 
 __all__ = [
     "Batch",
     "Boundary",
     "Decoder",
     "JSONLinesDecoder",
+    "JSONLinesReader",
     "SSEDecoder",
+    "SSEReader",
     "check_nesting",
     "cut",
     "decode",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -33,7 +33,8 @@ from agui_core.wire.surplus import Surplus
 
 __all__ = ["Decoder", "Policy", "decode"]
 
-Policy = Literal["strict", "lenient"]
+Policy: TypeAlias = Literal["strict", "lenient"]
+"""What becomes of an event that the protocol forbids: it is refused, or repaired or skipped."""
 
 _one = msgspec.json.Decoder(Event).decode
 _many = msgspec.json.Decoder[Any](Event | None)

@@ -42,7 +42,7 @@ def encode(value: msgspec.Struct | Sequence[msgspec.Struct]) -> bytes:
 
 
 def to_wire(value: msgspec.Struct | Sequence[msgspec.Struct]) -> Any:
-    """The same as plain dicts, lists and scalars with camelCase names; shares nothing mutable with the struct.
+    """A struct, or a list of them, as plain dicts, lists and scalars with camelCase names; shares nothing with it.
 
     Raises as `encode` does.
     """

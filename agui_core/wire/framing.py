@@ -69,11 +69,7 @@ class RecordReader(ABC):
         self._error: LimitExceeded | None = None
 
     def feed(self, data: Bytes) -> list[bytes]:
-        """The JSON payloads of the records that `data` completes, in order; `data` may be cut anywhere.
-
-        Raises `LimitExceeded` (`event_bytes`) for a record longer than the limit: at once, or, when whole records
-        before it have to be handed out first, with the next call.
-        """
+        """The payloads of the records that `data` completes, as `SSEDecoder.feed` says."""
         batch = self.take(data)
         return [] if batch is None else batch.payloads()
 
@@ -117,6 +113,10 @@ class RecordReader(ABC):
         self._hold(held.text)
         if held.refused:
             self._refuse()
+
+    @abstractmethod
+    def close(self) -> list[bytes]:
+        """What is left at the end of the stream. Raises what `feed` held back."""
 
     @abstractmethod
     def _complete(self, text: bytes) -> Batch | None:

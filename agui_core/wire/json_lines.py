@@ -8,7 +8,7 @@ from __future__ import annotations
 from agui_core.wire.batch import NULLS, Batch, join
 from agui_core.wire.framing import RecordReader
 
-__all__ = ["JSONLinesDecoder"]
+__all__ = ["JSONLinesReader"]
 
 
 def _payloads(region: bytes) -> list[bytes]:
@@ -17,16 +17,10 @@ def _payloads(region: bytes) -> list[bytes]:
     return [line for line in region.split(b"\n") if line and not line.isspace()]
 
 
-class JSONLinesDecoder(RecordReader):
-    """Bytes cut anywhere become JSON payloads, one per line, in linear time; `limit` bounds the bytes of a line."""
+class JSONLinesReader(RecordReader):
+    """Reads lines; each is a payload."""
 
     __slots__ = ()
-
-    def copy(self) -> JSONLinesDecoder:
-        """An independent decoder that holds the same."""
-        twin = JSONLinesDecoder(self._limit)
-        twin.resume(self.pause())
-        return twin
 
     def close(self) -> list[bytes]:
         """The last line, when it has no line end and is not blank. Raises what `feed` held back."""

@@ -13,7 +13,7 @@ import msgspec
 from agui_core.limits import Limits
 from agui_core.protocol.run import PROTOCOL_VERSION
 from agui_core.warnings import WarningLog
-from agui_core.wire.sse import SSEDecoder
+from agui_core.wire.sse import SSEReader
 
 __all__ = ["NO_PARENTS", "NO_SUBAGENTS", "Peer", "WithoutSubagents"]
 
@@ -66,7 +66,7 @@ class WithoutSubagents:
     def __init__(self, peer: Peer, log: WarningLog, limits: Limits | None = None) -> None:
         self._peer = peer
         self._log = log
-        self._reader = SSEDecoder((limits or Limits()).event_bytes)
+        self._reader = SSEReader((limits or Limits()).event_bytes)
 
     def feed(self, data: bytes) -> bytes:
         """The blocks that `data` completes, without subagents. Raises `LimitExceeded` for a block that is too long."""

@@ -16,7 +16,7 @@ from agui_core.wire.batch import OBJECTS, Batch, join
 from agui_core.wire.encode import encode
 from agui_core.wire.framing import BufferState, RecordReader
 
-__all__ = ["SSEDecoder", "encode_sse", "sse_block"]
+__all__ = ["SSEReader", "encode_sse", "sse_block"]
 
 _FIELD = b"data: "
 _HEADS = (b"data: {", b"data:{")
@@ -85,8 +85,8 @@ def _payloads(region: bytes) -> list[bytes]:
     return payloads
 
 
-class SSEDecoder(RecordReader):
-    """Bytes cut anywhere become the JSON payloads of SSE blocks, in linear time; `limit` bounds the bytes of a block.
+class SSEReader(RecordReader):
+    """Reads the blocks of server-sent events; their payloads are the JSON texts of their data.
 
     `event:`, `id:`, `retry:`, comments and unknown fields are ignored (SSE-5).
     """
@@ -104,20 +104,14 @@ class SSEDecoder(RecordReader):
         """Whether lines were skipped, or are left, that begin as JSON does: perhaps these are JSON Lines."""
         return self._skipped or _looks_like_json(b"".join(self._held))
 
-    def copy(self) -> SSEDecoder:
-        """An independent decoder that holds the same."""
-        twin = SSEDecoder(self._limit)
-        twin.resume(self.pause())
-        return twin
-
     def pause(self) -> BufferState:
-        """What the decoder holds, for another one to `resume` with."""
+        """What the reader holds, for another one to `resume` with."""
         return msgspec.structs.replace(
             super().pause(), after_cr=self._after_cr, after_lf=self._after_lf, skipped=self._skipped
         )
 
     def resume(self, held: BufferState) -> None:
-        """Go on where another decoder paused."""
+        """Go on where another reader paused."""
         super().resume(held)
         self._after_cr, self._after_lf, self._skipped = held.after_cr, held.after_lf, held.skipped
 

@@ -32,6 +32,7 @@ from agui_core.tools.states import (
     Signal,
     Waiting,
     advance,
+    sum_up,
     who_acts,
 )
 
@@ -273,7 +274,7 @@ def test_every_row_of_who_acts_first(
     acting += [("c1", "application")] if application else []
     acting += [("c2", "approver")] if approver else []
     acting += [("c3", "agent")] if agent else []
-    waiting = Waiting.of(phase, [*acting, ("c4", "nobody")], ("i",) if interrupts else (), answered=answered)
+    waiting = sum_up(phase, [*acting, ("c4", "nobody")], ("i",) if interrupts else (), answered=answered)
     if phase == "going":
         expected = "agent"
     elif application:

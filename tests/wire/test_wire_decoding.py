@@ -17,7 +17,7 @@ from agui_core.protocol.events import Event, RunFinishedEvent, StateSnapshotEven
 from agui_core.protocol.messages import Message, UserMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.warnings import ProtocolWarning, WarningLog
-from agui_core.wire import Decoder, JSONLinesDecoder, check_nesting, cut, decode, encode, to_wire
+from agui_core.wire import Decoder, JSONLinesReader, check_nesting, cut, decode, encode, to_wire
 
 TEXT = {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x"}
 GOOD = json.dumps(TEXT).encode()
@@ -127,7 +127,7 @@ CLOSING = [
 def test_neighbours_never_repair_a_payload(payloads: list[bytes]) -> None:
     with pytest.raises(DecodeError):
         list(Decoder().decode_batch(payloads, 0))
-    lines = JSONLinesDecoder().take(b"\n".join([GOOD, *payloads, GOOD, b""]))
+    lines = JSONLinesReader().take(b"\n".join([GOOD, *payloads, GOOD, b""]))
     assert lines is not None
     if b"" not in payloads:  # which is a blank line
         with pytest.raises(DecodeError):
@@ -135,7 +135,7 @@ def test_neighbours_never_repair_a_payload(payloads: list[bytes]) -> None:
 
 
 def test_blank_lines_count_nowhere() -> None:
-    batch = JSONLinesDecoder().take(b"\n".join([GOOD, b"", b" \r", GOOD, b""]))
+    batch = JSONLinesReader().take(b"\n".join([GOOD, b"", b" \r", GOOD, b""]))
     assert batch is not None
     found = [(first, len(events)) for first, events in Decoder().decode_batch(batch, 5)]
     assert found == [(5, 2)]
@@ -385,7 +385,7 @@ def test_to_shape() -> None:
 
 def test_a_stream_read_in_slices_costs_no_more_than_its_text() -> None:
     data = b"\n".join([GOOD] * 5000)
-    reader, decoder, index = JSONLinesDecoder(), Decoder(), 0
+    reader, decoder, index = JSONLinesReader(), Decoder(), 0
 
     def events() -> Iterator[Event]:
         nonlocal index

@@ -9,7 +9,7 @@ import pytest
 
 from agui_core.errors import LimitExceeded
 from agui_core.protocol.events import StateSnapshotEvent, TextMessageContentEvent
-from agui_core.wire import JSONLinesDecoder, SSEDecoder, cut, encode_sse
+from agui_core.wire import JSONLinesReader, SSEReader, cut, encode_sse
 
 BLOCKS = [
     ("SSE-3", b"data: {}\n\n", [b"{}"]),
@@ -43,19 +43,19 @@ def pieces(data: bytes, seed: int) -> list[bytes]:
 
 @pytest.mark.parametrize(("rule", "data", "payloads"), BLOCKS)
 def test_sse_blocks(rule: str, data: bytes, payloads: list[bytes]) -> None:
-    assert SSEDecoder().feed(data) == payloads
+    assert SSEReader().feed(data) == payloads
     for seed in range(40):
-        decoder = SSEDecoder()
+        decoder = SSEReader()
         assert [payload for piece in pieces(data, seed) for payload in decoder.feed(piece)] == payloads
         assert decoder.close() == []
 
 
 def test_sse_everything_in_one_stream_cut_anywhere() -> None:
     data = b"\xef\xbb\xbf" + b"".join(block.removeprefix(b"\xef\xbb\xbf") + b"\n\n" for _, block, _ in BLOCKS)
-    whole = SSEDecoder().feed(data)
+    whole = SSEReader().feed(data)
     assert len(whole) > 25
     for seed in range(200):
-        decoder = SSEDecoder()
+        decoder = SSEReader()
         assert [payload for piece in pieces(data, seed) for payload in decoder.feed(piece)] == whole
 
 
@@ -75,19 +75,19 @@ LINES = [
 @pytest.mark.parametrize(("name", "data", "payloads"), LINES)
 def test_lines(name: str, data: bytes, payloads: list[bytes]) -> None:
     for seed in range(30):
-        decoder = JSONLinesDecoder()
+        decoder = JSONLinesReader()
         found = [payload for piece in pieces(data, seed) for payload in decoder.feed(piece)]
         assert found + decoder.close() == payloads
 
 
 @pytest.mark.parametrize("convert", [bytes, bytearray, memoryview, bytes.decode])
 def test_what_may_be_fed(convert: Callable[[bytes], bytes]) -> None:
-    assert SSEDecoder().feed(convert("data: é\n\n".encode())) == ["é".encode()]
-    assert JSONLinesDecoder().feed(convert("é\n".encode())) == ["é".encode()]
+    assert SSEReader().feed(convert("data: é\n\n".encode())) == ["é".encode()]
+    assert JSONLinesReader().feed(convert("é\n".encode())) == ["é".encode()]
 
 
 def test_a_text_with_half_a_pair_is_fed_as_its_escape() -> None:
-    assert SSEDecoder().feed('data: "\ud83d"\n\n') == [b'"\\ud83d"']
+    assert SSEReader().feed('data: "\ud83d"\n\n') == [b'"\\ud83d"']
 
 
 def test_cut_covers_everything_once() -> None:
@@ -97,7 +97,7 @@ def test_cut_covers_everything_once() -> None:
     assert "".join(str(piece) for piece in cut("abcdefg", 3)) == "abcdefg"
 
 
-def feed_all(reader: SSEDecoder | JSONLinesDecoder, data: bytes, size: int) -> list[bytes]:
+def feed_all(reader: SSEReader | JSONLinesReader, data: bytes, size: int) -> list[bytes]:
     found = [payload for piece in cut(data, size) for payload in reader.feed(piece)]
     reader.check()
     return found
@@ -106,13 +106,13 @@ def feed_all(reader: SSEDecoder | JSONLinesDecoder, data: bytes, size: int) -> l
 @pytest.mark.parametrize(
     ("decoder", "data"),
     [
-        (SSEDecoder, b"data: " + b"x" * 200),
-        (SSEDecoder, b": " + b"x" * 200),
-        (SSEDecoder, b"data: x\n" * 30),
-        (JSONLinesDecoder, b"x" * 200),
+        (SSEReader, b"data: " + b"x" * 200),
+        (SSEReader, b": " + b"x" * 200),
+        (SSEReader, b"data: x\n" * 30),
+        (JSONLinesReader, b"x" * 200),
     ],
 )
-def test_a_record_without_end_is_bounded(decoder: type[SSEDecoder | JSONLinesDecoder], data: bytes) -> None:
+def test_a_record_without_end_is_bounded(decoder: type[SSEReader | JSONLinesReader], data: bytes) -> None:
     for size in (1, 7, 1000):
         reader = decoder(100)
         with pytest.raises(LimitExceeded) as caught:
@@ -127,13 +127,13 @@ def test_a_record_without_end_is_bounded(decoder: type[SSEDecoder | JSONLinesDec
 @pytest.mark.parametrize(
     ("decoder", "good", "long"),
     [
-        (SSEDecoder, b"data: 1\n\n", b"data: " + b"x" * 200 + b"\n\n"),
-        (JSONLinesDecoder, b"1\n", b"x" * 200 + b"\n"),
+        (SSEReader, b"data: 1\n\n", b"data: " + b"x" * 200 + b"\n\n"),
+        (JSONLinesReader, b"1\n", b"x" * 200 + b"\n"),
     ],
 )
 @pytest.mark.parametrize("whole", [True, False])
 def test_records_before_a_long_one_are_handed_out(
-    decoder: type[SSEDecoder | JSONLinesDecoder], good: bytes, long: bytes, whole: bool
+    decoder: type[SSEReader | JSONLinesReader], good: bytes, long: bytes, whole: bool
 ) -> None:
     reader = decoder(100)
     assert reader.feed(good + (long + good if whole else long[:-2])) == [b"1"]
@@ -148,7 +148,7 @@ def test_records_before_a_long_one_are_handed_out(
 def test_a_record_of_just_the_limit_passes_however_it_is_cut(end: bytes, surplus: int) -> None:
     block = b"data: " + b"x" * 93 + end * (2 + surplus)  # 100 bytes and its blank line
     for size in (1, 2, 3, 99, 200):
-        reader = SSEDecoder(100)
+        reader = SSEReader(100)
         found = [payload for piece in cut(2 * block, size) for payload in reader.feed(piece)]
         assert found == 2 * [b"x" * 93]
         with pytest.raises(LimitExceeded):
@@ -157,17 +157,17 @@ def test_a_record_of_just_the_limit_passes_however_it_is_cut(end: bytes, surplus
 
 def test_a_paused_reader_resumes_anywhere() -> None:
     data = b"\xef\xbb\xbf" + b"data: 1\r\n\r\n: c\rdata: 2\r\n\r\ndata: 3\n\n"
-    whole = SSEDecoder().feed(data)
+    whole = SSEReader().feed(data)
     for at in range(len(data)):
-        first = SSEDecoder()
+        first = SSEReader()
         found = first.feed(data[:at])
         twin = first.copy()
-        resumed = SSEDecoder()
+        resumed = SSEReader()
         resumed.resume(first.pause())
         assert found + twin.feed(data[at:]) == found + resumed.feed(data[at:]) == whole
     lines = b"\xef\xbb\xbf{1}\n{2}\r\n{3}"
     for at in range(len(lines)):
-        reader = JSONLinesDecoder()
+        reader = JSONLinesReader()
         found = reader.feed(lines[:at])
         twin_lines = reader.copy()
         found += twin_lines.feed(lines[at:]) + twin_lines.close()

@@ -34,7 +34,7 @@ _NUMBER_INITIALS: Final = frozenset("-0123456789")
 
 
 class PartialJson:
-    """The value of a JSON text of which only the beginning is known.
+    """An incremental JSON parser: the value of a text of which only the beginning is known.
 
     `value` is what is certain so far, `msgspec.UNSET` while there is nothing. It is a live view: later feeds change it
     in place. `copy` gives one that stays as it is. `error` is the first fault of the text, or None. Both are to be
