@@ -1,4 +1,4 @@
-"""The examples of the README's chapter on tools, from the agent's call to the next input."""
+"""Examples of tools, from the agent's call to the next input."""
 
 from __future__ import annotations
 

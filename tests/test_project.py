@@ -45,5 +45,5 @@ def test_the_tables_that_contributors_are_sent_to_are_in_their_files() -> None:
 def test_the_security_document_is_short_and_the_readme_has_what_it_points_to() -> None:
     text = (ROOT / ".github" / "SECURITY.md").read_text(encoding="utf-8")
     [title] = re.findall(r'"(Security: [^"]+)"', text)
-    assert f"### {title}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"## {title}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) < 25

@@ -55,7 +55,11 @@ def serve(
     `handler` takes a `RunAgentInput` and gives an async iterable of events, or is a coroutine function that returns
     one. Its events pass a `Conformer` and are sent by an `EventStream`, which says what becomes of errors; it is
     cancelled when the client leaves. `max_body` is in bytes, `ping` in seconds. `allow_origins` are the origins, or
-    `"*"`, whose pages may call the endpoint; nobody else gets CORS headers. The path is not looked at.
+    `"*"`, whose pages may call the endpoint; nobody else gets CORS headers. The path is not looked at. Who may call at
+    all is for a middleware in front.
+
+    Refused before the handler is called, with JSON that says why: 405 for anything but POST, 415 for a body that is not
+    declared as `application/json`, 413 for one longer than `max_body`, 422 for an input that is malformed.
     """
     if not callable(handler):
         raise TypeError(f"a handler is a function of a run input, not a {type(handler).__name__}")
