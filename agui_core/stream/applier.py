@@ -9,6 +9,7 @@ Costs nothing on top of the reducer but one look at the item's type, and for JSO
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
@@ -44,20 +45,24 @@ def open_reducer(
 class Applier:
     """Takes the items of one source. Raises what the reducer raises, after everything before was applied."""
 
-    __slots__ = ("_held", "_line", "_lines", "_reducer")
+    __slots__ = ("_held", "_line", "_lines", "_reducer", "failure", "over")
 
     def __init__(self, reducer: Reducer) -> None:
+        self.over = False
+        """Nothing more will come."""
+        self.failure: BaseException | None = None
+        """Why nothing more comes, if the source failed or the stream was refused."""
         self._reducer = reducer
         self._lines: bool | None = None
         self._line = JsonLineEnd()
         self._held = b""
 
-    def take(self, item: object) -> None:
+    def apply(self, item: object) -> None:
         """Apply a whole item."""
         if not isinstance(item, WIRE):
             self._reducer.apply(item)
         else:
-            self._apply(self._read(item))
+            self._apply_wire(self._read(item))
 
     def steps(self, item: object) -> Iterator[None]:
         """Apply an item one event at a time: each step is one event, be it dropped. What is not asked for is not
@@ -68,33 +73,40 @@ class Applier:
         data = self._read(item)
         return self._reducer.apply_each(data, lines=bool(self._lines))
 
-    def end(self) -> bool:
-        """The source has ended. Tells whether that changed anything: an event was applied, or the run is truncated."""
+    def conclude(self, failure: BaseException | None) -> bool:
+        """The source has ended, or failed. Tells whether there is something new to look at: a last event, a run that is
+        truncated, a failure.
+        """
+        self.over = True
         reducer = self._reducer
-        if reducer.error is not None:
-            return False
         before = reducer.version, reducer.status
-        if self._held:
-            self._lines = self._lines or False
-            held, self._held = self._held, b""
-            self._apply(held)
-        reducer.end()
-        return (reducer.version, reducer.status) != before
+        try:
+            self._end()
+        except AGUIError as error:
+            failure = failure or error
+        self.failure = failure
+        return failure is not None or (reducer.version, reducer.status) != before
 
     def leave(self) -> None:
-        """Nobody reads on. A run still open is truncated (RUN-16); a last event that was cut is no reason to
-        complain.
-        """
-        try:
-            self.end()
-        except AGUIError:
-            return  # the reducer keeps it as its `error`
+        """Nobody reads on. A run still open is truncated (RUN-16)."""
+        if not self.over:
+            self.over = True
+            with suppress(AGUIError):  # a last event that was cut: the reducer keeps that as its `error`
+                self._end()
+
+    def _end(self) -> None:
+        if self._reducer.error is None:
+            if self._held:
+                self._lines = self._lines or False
+                held, self._held = self._held, b""
+                self._apply_wire(held)
+            self._reducer.end()
 
     def _one(self, event: object) -> Iterator[None]:
         self._reducer.apply(event)
         yield
 
-    def _apply(self, data: Bytes) -> None:
+    def _apply_wire(self, data: Bytes) -> None:
         if self._lines:
             self._reducer.apply_lines(data)
         else:

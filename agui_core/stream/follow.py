@@ -64,7 +64,7 @@ class LiveRun:
         """The reducer that the source is applied to; between two waits of yours nothing in it changes."""
         self._source = source
         self._notes = notes
-        self._feed: Pump | None = None
+        self._pump: Pump | None = None
         self._tasks: TaskGroup | None = None
         self._since = 0
         self._updates: EveryEvent | Paced | None = None
@@ -122,28 +122,28 @@ class LiveRun:
             raise RuntimeError("a run can be entered once; follow the source anew")
         self._since = self.reducer.version
         self._tasks = anyio.create_task_group()
-        self._feed = Pump(self._source, self.reducer)
+        self._pump = Pump(self._source, self.reducer)
         await self._tasks.__aenter__()
-        self._tasks.start_soon(self._feed.pump)
+        self._tasks.start_soon(self._pump.pump)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._tasks is not None
-        feed = self._entered()
+        pump = self._entered()
         try:
             with anyio.CancelScope(shield=True):
-                await feed.stop()
-                await feed.close()
+                await pump.stop()
+                await pump.close()
         finally:
             if isinstance(self._updates, EveryEvent):
                 self._updates.drop()
-            feed.leave()
+            pump.leave()
             # Told of no exception: it would wrap the block's own in a group.
             await self._tasks.__aexit__(None, None, None)
-        if error is None and feed.close_error is not None:
-            raise feed.close_error
+        if error is None and pump.close_error is not None:
+            raise pump.close_error
 
     def _reader(self, interval: float, since: int) -> Paced:
         if isinstance(self._updates, EveryEvent):
@@ -153,6 +153,6 @@ class LiveRun:
         return reader
 
     def _entered(self) -> Pump:
-        if self._feed is None:
+        if self._pump is None:
             raise RuntimeError("the run is read inside its block: async with ... as run")
-        return self._feed
+        return self._pump

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Iterable, Iterator
 from types import TracebackType
 
-from agui_core.errors import AGUIError
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
 from agui_core.reducer.state import Middleware, Policy
@@ -88,45 +87,31 @@ class SyncRun:
 class SyncUpdates:
     """The iterator over a `SyncRun`."""
 
-    __slots__ = ("_failure", "_intake", "_mark", "_over", "_source")
+    __slots__ = ("_applier", "_raised", "_read_mark", "_source")
 
     def __init__(self, source: Iterator[object], reducer: Reducer) -> None:
         self._source = source
-        self._mark = ReadMark(reducer, reducer.version)
-        self._intake = Applier(reducer)
-        self._over = False
-        self._failure: Exception | None = None
+        self._read_mark = ReadMark(reducer, reducer.version)
+        self._applier = Applier(reducer)
+        self._raised = False
 
     def __iter__(self) -> SyncUpdates:
         return self
 
     def __next__(self) -> Update:
-        if self._over:
-            failure, self._failure = self._failure, None
-            raise failure or StopIteration
+        applier = self._applier
+        if applier.over:
+            told, self._raised = self._raised, True
+            raise StopIteration if told or applier.failure is None else applier.failure
         try:
-            item = next(self._source)
-            self._intake.take(item)
+            applier.apply(next(self._source))
         except StopIteration:
-            if not self._conclude(None):
+            if not applier.conclude(None):
                 raise
         except Exception as error:
-            self._conclude(error)
-        return Update(self._mark)
+            applier.conclude(error)
+        return Update(self._read_mark)
 
     def leave(self) -> None:
         """Nobody reads on: what is still open is truncated (RUN-16)."""
-        if not self._over:
-            self._over = True
-            self._intake.leave()
-
-    def _conclude(self, failure: Exception | None) -> bool:
-        """Nothing more will come. Tells whether there is something new to look at; after a failure there always is."""
-        self._over = True
-        changed = False
-        try:
-            changed = self._intake.end()
-        except AGUIError as error:
-            failure = failure or error
-        self._failure = failure
-        return changed or failure is not None
+        self._applier.leave()

@@ -14,9 +14,9 @@ import math
 from anyio import CancelScope, Event, current_time, get_cancelled_exc_class
 from anyio.lowlevel import checkpoint
 
-from agui_core.errors import AGUIError
 from agui_core.reducer import Reducer
 from agui_core.stream.applier import WIRE, Applier
+from agui_core.stream.notifier import Notifier
 from agui_core.stream.source import WireSource, is_foreign_cancellation
 
 __all__ = ["Pump"]
@@ -31,17 +31,14 @@ class Pump:
     def __init__(self, source: WireSource, reducer: Reducer) -> None:
         self.source = source
         self.reducer = reducer
-        self.intake = Applier(reducer)
-        self.serial = 0
-        """Grows whenever there is something new to look at."""
+        self.applier = Applier(reducer)
+        self.notifier = Notifier()
+        """Wakes the readers."""
         self.over = Event()
         """Set when nothing more will come."""
-        self.failure: BaseException | None = None
-        """Why nothing more comes, when the source failed or the stream was refused."""
         self.close_error: Exception | None = None
         self.intervals: list[float] = []
         """Those of the paced readers."""
-        self._notifier: Event | None = None
         self._wanted = Event()
         self._taken = Event()
         self._untaken_since = math.inf
@@ -67,12 +64,10 @@ class Pump:
         await self._stopped.wait()
 
     async def wait(self, seen: int) -> None:
-        """Wait until `serial` is another than `seen`, or until the end. Starts the pump."""
+        """Wait for news after the serial `seen`, or for the end. Starts the pump."""
         self._wanted.set()
-        while self.serial == seen and not self.over.is_set():
-            if self._notifier is None:
-                self._notifier = Event()
-            await self._notifier.wait()
+        while self.notifier.serial == seen and not self.over.is_set():
+            await self.notifier.wait()
 
     def take(self) -> None:
         """A reader looks at what there is, so the pump may go on."""
@@ -92,12 +87,14 @@ class Pump:
             if self.over.is_set():
                 return
             try:
-                self.intake.take(item)
+                self.applier.apply(item)
             except Exception as error:
                 self.conclude(error)
                 return
             turn -= _TURN if isinstance(item, WIRE) else 1
-            self._tell()
+            if self._untaken_since == math.inf:
+                self._untaken_since = current_time()
+            self.notifier.tell()
 
     # --- for whoever pulls ------------------------------------------------------------------------------------------
 
@@ -117,26 +114,14 @@ class Pump:
 
     def conclude(self, failure: BaseException | None) -> None:
         """Nothing more will come. After a failure there is one more update to look at."""
-        if self.over.is_set():
-            return
-        changed = False
-        try:
-            changed = self.intake.end()
-        except AGUIError as error:
-            failure = failure or error
-        self.failure = failure
-        self.over.set()
-        if changed or failure is not None:
-            self.serial += 1
-        self._wake()
+        if not self.over.is_set():
+            self._end(news=self.applier.conclude(failure))
 
     def leave(self) -> None:
         """Nobody reads on: what is still open is truncated (RUN-16)."""
         if not self.over.is_set():
-            self.intake.leave()
-            self.over.set()
-            self.serial += 1
-            self._wake()
+            self.applier.leave()
+            self._end(news=True)
 
     async def close(self) -> None:
         """Close the source; what that raises is kept for the end of the block."""
@@ -145,13 +130,9 @@ class Pump:
         except Exception as error:
             self.close_error = error
 
-    def _tell(self) -> None:
-        self.serial += 1
-        if self._untaken_since == math.inf:
-            self._untaken_since = current_time()
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._notifier is not None:
-            self._notifier.set()
-            self._notifier = None
+    def _end(self, *, news: bool) -> None:
+        self.over.set()
+        if news:
+            self.notifier.tell()
+        else:
+            self.notifier.wake()

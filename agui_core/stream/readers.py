@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Self
 
 from anyio import ResourceGuard, current_time, move_on_after
 from anyio.lowlevel import checkpoint
 
 from agui_core._options import Option, check_options
+from agui_core.reducer import Reducer
 from agui_core.stream.pump import Pump
 from agui_core.stream.update import ReadMark, Update
 
 _OPTIONS = {"interval": Option("a number of seconds, 0 or more", (int, float), lambda seconds: seconds >= 0)}
 _NO_STEPS: Iterator[None] = iter(())
 
-__all__ = ["EveryEvent", "Paced", "check_interval"]
+__all__ = ["EveryEvent", "Paced", "Reader", "check_interval"]
 
 
 def check_interval(interval: float) -> None:
@@ -26,26 +28,40 @@ def check_interval(interval: float) -> None:
     check_options(_OPTIONS, interval=interval)
 
 
-class EveryEvent:
-    """An update after every event; pulls the source only when it is asked for more, in the task that asks."""
+class Reader:
+    """What all async readers have: one task reads at a time, and a failure is raised once."""
 
-    __slots__ = ("_feed", "_guard", "_mark", "_raised", "_steps")
+    __slots__ = ("_guard", "_raised", "_read_mark")
 
-    def __init__(self, feed: Pump, since: int) -> None:
-        self._feed = feed
-        self._mark = ReadMark(feed.reducer, since)
+    def __init__(self, reducer: Reducer, since: int) -> None:
+        self._read_mark = ReadMark(reducer, since)
         self._guard = ResourceGuard("iterating over")
         self._raised = False
-        self._steps: Iterator[None] = _NO_STEPS
 
-    def __aiter__(self) -> EveryEvent:
+    def __aiter__(self) -> Self:
         return self
+
+    def _end(self, failure: BaseException | None) -> BaseException:
+        """What ends the loop: the failure, if there is one, and `StopAsyncIteration` ever after."""
+        told, self._raised = self._raised, True
+        return StopAsyncIteration() if told or failure is None else failure
+
+
+class EveryEvent(Reader):
+    """An update after every event; pulls the source only when it is asked for more, in the task that asks."""
+
+    __slots__ = ("_pump", "_steps")
+
+    def __init__(self, pump: Pump, since: int) -> None:
+        super().__init__(pump.reducer, since)
+        self._pump = pump
+        self._steps: Iterator[None] = _NO_STEPS
 
     async def __anext__(self) -> Update:
         # What was pulled and is not yet applied is applied without a wait, unless it was left behind.
         try:
             for _ in self._steps:
-                return Update(self._mark)
+                return Update(self._read_mark)
         except Exception as error:
             return await self._refused(error)
         with self._guard:
@@ -59,58 +75,48 @@ class EveryEvent:
         """Read no more, and close the source, in this task."""
         with self._guard:
             self.drop()
-            self._feed.leave()
-            await self._feed.close()
+            self._pump.leave()
+            await self._pump.close()
 
     async def _pull(self) -> Update:
-        feed = self._feed
-        while not feed.over.is_set():
+        pump = self._pump
+        while not pump.over.is_set():
             await checkpoint()
-            seen = feed.serial
-            item = await feed.pull()
-            if feed.over.is_set():
-                await feed.close()
-                if feed.serial != seen:
-                    return Update(self._mark)
+            seen = pump.notifier.serial
+            item = await pump.pull()
+            if pump.over.is_set():
+                await pump.close()
+                if pump.notifier.serial != seen:
+                    return Update(self._read_mark)
                 break
-            self._steps = steps = feed.intake.steps(item)
+            self._steps = steps = pump.applier.steps(item)
             try:
                 for _ in steps:
-                    return Update(self._mark)
+                    return Update(self._read_mark)
             except Exception as error:
                 return await self._refused(error)
-        raise self._end()
+        raise self._end(pump.applier.failure)
 
     async def _refused(self, error: Exception) -> Update:
-        self._feed.conclude(error)
-        await self._feed.close()
-        return Update(self._mark)
-
-    def _end(self) -> BaseException:
-        failure = None if self._raised else self._feed.failure
-        self._raised = True
-        return failure or StopAsyncIteration()
+        self._pump.conclude(error)
+        await self._pump.close()
+        return Update(self._read_mark)
 
 
-class Paced:
+class Paced(Reader):
     """An update whenever there is something new, at most one per interval; what came in between is in the same
     update.
     """
 
-    __slots__ = ("_feed", "_guard", "_interval", "_mark", "_next", "_raised", "_seen")
+    __slots__ = ("_interval", "_next", "_pump", "_seen")
 
-    def __init__(self, feed: Pump, interval: float, since: int) -> None:
-        self._feed = feed
-        self._mark = ReadMark(feed.reducer, since)
-        self._guard = ResourceGuard("iterating over")
-        self._raised = False
+    def __init__(self, pump: Pump, interval: float, since: int) -> None:
+        super().__init__(pump.reducer, since)
+        self._pump = pump
         self._interval = interval
         self._seen = 0
         self._next = -math.inf
-        feed.intervals.append(interval)
-
-    def __aiter__(self) -> Paced:
-        return self
+        pump.intervals.append(interval)
 
     async def __anext__(self) -> Update:
         with self._guard:
@@ -119,22 +125,20 @@ class Paced:
     async def aclose(self) -> None:
         """Read no more. The others go on, and are not held up by this one's interval."""
         with self._guard:
-            if self._interval in self._feed.intervals:
-                self._feed.intervals.remove(self._interval)
+            if self._interval in self._pump.intervals:
+                self._pump.intervals.remove(self._interval)
 
     async def _wait(self) -> Update:
-        feed = self._feed
+        pump = self._pump
         await checkpoint()
-        await feed.wait(self._seen)
+        await pump.wait(self._seen)
         rest = self._next - current_time()
         if rest > 0:
             with move_on_after(rest):
-                await feed.over.wait()
-        if feed.serial == self._seen:
-            failure = None if self._raised else feed.failure
-            self._raised = True
-            raise failure or StopAsyncIteration
-        self._seen = feed.serial
+                await pump.over.wait()
+        if pump.notifier.serial == self._seen:
+            raise self._end(pump.applier.failure)
+        self._seen = pump.notifier.serial
         self._next = current_time() + self._interval
-        feed.take()
-        return Update(self._mark)
+        pump.take()
+        return Update(self._read_mark)

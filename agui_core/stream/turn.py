@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, TypeAlias
 
-from anyio import CancelScope, Event, ResourceGuard
+from anyio import CancelScope, Event
 from anyio.lowlevel import checkpoint
 
 from agui_core.reducer import Reducer
 from agui_core.stream.notifier import Notifier
+from agui_core.stream.readers import Reader
 from agui_core.stream.update import ReadMark, Update
 from agui_core.tools.calls import Ending as CallsEnding
 
@@ -105,28 +106,23 @@ class ChatUpdate(Update):
 
     __slots__ = ("stopped",)
 
-    def __init__(self, mark: ReadMark, stopped: bool) -> None:
-        super().__init__(mark)
+    def __init__(self, read_mark: ReadMark, stopped: bool) -> None:
+        super().__init__(read_mark)
         self.stopped = stopped
         """The user stopped it: then a run that is `truncated` is no fault of the agent."""
 
 
-class Updates:
+class Updates(Reader):
     """A reader of one turn, or of a whole conversation until its block is left."""
 
-    __slots__ = ("_chat", "_guard", "_mark", "_notifier", "_raised", "_seen", "_turn")
+    __slots__ = ("_chat", "_notifier", "_seen", "_turn")
 
     def __init__(self, chat: Chat, notifier: Notifier, turn: TurnTask | None, since: int) -> None:
+        super().__init__(chat.reducer, since)
         self._chat = chat
         self._notifier = notifier
         self._turn = turn
-        self._mark = ReadMark(chat.reducer, since)
-        self._guard = ResourceGuard("iterating over")
         self._seen = -1
-        self._raised = False
-
-    def __aiter__(self) -> Updates:
-        return self
 
     async def __anext__(self) -> ChatUpdate:
         with self._guard:
@@ -136,18 +132,13 @@ class Updates:
                 await self._notifier.wait()
                 last = self._last()
             if last is not None and self._seen >= last:
-                raise self._end()
+                raise self._end(None if self._turn is None else self._turn.error)
             self._seen = self._notifier.serial
-            self._mark.reducer = self._chat.reducer
-            return ChatUpdate(self._mark, self._chat.stopped)
+            self._read_mark.reducer = self._chat.reducer
+            return ChatUpdate(self._read_mark, self._chat.stopped)
 
     def _last(self) -> int | None:
         """The serial of the last news, once that is known."""
         if self._turn is not None:
             return self._turn.last
         return self._notifier.serial if self._notifier.closed else None
-
-    def _end(self) -> BaseException:
-        error = None if self._turn is None or self._raised else self._turn.error
-        self._raised = True
-        return error or StopAsyncIteration()

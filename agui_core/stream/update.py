@@ -39,10 +39,10 @@ class Update:
     A read costs what changed since the update that the same reader read before, plus one pointer per message.
     """
 
-    __slots__ = ("_mark", "_shown")
+    __slots__ = ("_read_mark", "_shown")
 
-    def __init__(self, mark: ReadMark) -> None:
-        self._mark = mark
+    def __init__(self, read_mark: ReadMark) -> None:
+        self._read_mark = read_mark
         self._shown: _Shown | None = None
 
     def __repr__(self) -> str:
@@ -82,9 +82,9 @@ class Update:
     def _read(self) -> _Shown:
         shown = self._shown
         if shown is None:
-            mark = self._mark
-            reducer = mark.reducer
-            changes = reducer.changes(mark.since)
-            mark.since = changes.version
+            read_mark = self._read_mark
+            reducer = read_mark.reducer
+            changes = reducer.changes(read_mark.since)
+            read_mark.since = changes.version
             shown = self._shown = _Shown(reducer.messages, reducer.state, reducer.status, reducer.run, changes)
         return shown
