@@ -6,7 +6,7 @@ request (RUN-10).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Set
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Set
 from ipaddress import ip_address
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -22,8 +22,9 @@ from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import AssistantMessage
 from agui_core.protocol.run import RunAgentInput
-from agui_core.stream.asgi import MAX_BODY, Receive, Refused, Scope, Send, check_head, read_body, respond
+from agui_core.stream.asgi import PostEndpoint, Receive, Refused, RequestFields, Scope, Send
 from agui_core.stream.event_stream import EventStream
+from agui_core.stream.headers import Fields
 from agui_core.warnings import WarningLog
 from agui_core.wire.outgoing import enforce_input
 
@@ -204,65 +205,37 @@ def _addressed(event: _Paced, run_input: RunAgentInput, requested: bool) -> byte
 # --- the endpoint ---------------------------------------------------------------------------------------------------
 
 
-class ReplayEndpoint:
+class ReplayEndpoint(PostEndpoint):
     """The ASGI application. It sends what was recorded, which `agui_core.serve` would hold to the protocol."""
 
-    def __init__(self, recording: Recording, origins: Iterable[str], say: Callable[[str], None]) -> None:
+    def __init__(self, recording: Recording, origins: Collection[str], say: Callable[[str], None]) -> None:
+        super().__init__(origins)
         self._recording = recording
-        self._origins = frozenset(origins)
         self._hosts = {_host_of(origin) for origin in self._origins} - {""}
         self._say = say
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fields: dict[bytes, bytes] = dict(scope["headers"])
-        headers = self._cors(fields)
-        method = scope["method"]
-        try:
-            self._check_host(fields.get(b"host", b"").decode("latin-1"))
-            if method == "OPTIONS" and headers:
-                asked = fields.get(b"access-control-request-headers", b"content-type")
-                await respond(send, 204, None, [*headers, (b"access-control-allow-headers", asked)])
-                return
-            check_head(method, fields, MAX_BODY)
-            body = await read_body(receive, MAX_BODY)
-        except Refused as refused:
-            await self._refuse(send, refused.status, str(refused), [*headers, *refused.headers])
-            return
-        if body is not None:  # else the client has gone before its request was whole
-            await self._replay(body, scope, receive, send, headers)
-
-    def _check_host(self, host: str) -> None:
+    def _check(self, fields: RequestFields) -> None:
         """A page of another site that has its name resolve to this machine is not served (DNS rebinding)."""
-        name = _host_of(f"//{host}")
+        name = _host_of(f"//{fields.get(b'host', b'').decode('latin-1')}")
         if not (_is_loopback(name) or "*" in self._origins or name in self._hosts):
             raise Refused(403, f"the host {quoted(name)} is no loopback name of this machine, nor an allowed origin's")
 
-    async def _replay(
-        self, body: bytes, scope: Scope, receive: Receive, send: Send, headers: list[tuple[bytes, bytes]]
-    ) -> None:
+    def _note_refusal(self, refused: Refused) -> None:
+        self._say(f"{refused.status}: {refused}")
+
+    async def _answer(self, body: bytes, cors: Fields, scope: Scope, receive: Receive, send: Send) -> None:
         log = WarningLog()
         try:
             run_input = enforce_input(body, log)
         except AGUIError as error:
-            await self._refuse(send, 422, str(error), headers)
-            return
+            raise Refused(422, str(error)) from None
         which, events = self._recording.part_for(run_input.thread_id, _held_by(run_input))
         events = events or _end_of_recording(run_input.run_id)
         about = f"thread {run_input.thread_id}, run {run_input.run_id}"
         self._say(f"{about}: {which}, {plural(len(events), 'event')}")
         for warning in log:
             self._say(f"{about}: {warning}")
-        await EventStream(_play(events, run_input), policy=None, headers=headers)(scope, receive, send)
-
-    async def _refuse(self, send: Send, status: int, error: str, headers: list[tuple[bytes, bytes]]) -> None:
-        self._say(f"{status}: {error}")
-        await respond(send, status, {"error": error}, headers)
-
-    def _cors(self, fields: dict[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-        origin = fields.get(b"origin", b"")
-        if not origin or self._origins.isdisjoint({"*", origin.decode("latin-1")}):
-            return []
-        return [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+        await EventStream(_play(events, run_input), policy=None, headers=cors)(scope, receive, send)
 
 
 def _host_of(address: str) -> str:

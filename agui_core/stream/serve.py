@@ -25,8 +25,9 @@ from agui_core._text import one_line, place
 from agui_core.errors import DecodeError, LimitExceeded
 from agui_core.limits import Limits
 from agui_core.protocol.run import RunAgentInput
-from agui_core.stream.asgi import MAX_BODY, Receive, Refused, Scope, Send, check_head, read_body, respond
+from agui_core.stream.asgi import MAX_BODY, PostEndpoint, Receive, Refused, Scope, Send
 from agui_core.stream.event_stream import EventStream
+from agui_core.stream.headers import Fields
 from agui_core.wire.compat import upgrade_input
 from agui_core.wire.malformed import Malformed
 from agui_core.wire.outgoing import document
@@ -38,7 +39,6 @@ __all__ = ["ServeEndpoint", "Handler", "serve"]
 Handler: TypeAlias = Callable[[RunAgentInput], AsyncIterable[object] | Awaitable[AsyncIterable[object]]]
 
 _OPTIONS = {"ping": SECONDS, "max_body": COUNT}
-_PREFLIGHT_AGE = b"600"
 _logger = logging.getLogger("agui_core.serve")
 
 
@@ -67,77 +67,39 @@ def serve(
     return ServeEndpoint(handler, ping, max_body, allow_origins, limits or Limits())
 
 
-class ServeEndpoint:
+class ServeEndpoint(PostEndpoint):
     """The ASGI application that `serve` makes."""
 
     def __init__(
         self, handler: Handler, ping: float | None, max_body: int, allow_origins: Collection[str], limits: Limits
     ) -> None:
+        super().__init__(allow_origins, max_body)
         self._handler = handler
         self._ping = ping
-        self._max_body = max_body
-        self._origins = frozenset([allow_origins] if isinstance(allow_origins, str) else allow_origins)
         self._limits = limits
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await _live(receive, send)
-        elif scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1003})
-        else:
-            try:
-                await self._http(scope, receive, send)
-            except OSError:
-                _logger.debug("the client has gone")
-
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fields: dict[bytes, bytes] = dict(scope["headers"])
-        cors = self._cors(fields)
-        if cors and scope["method"] == "OPTIONS" and b"access-control-request-method" in fields:
-            await respond(send, 204, None, [*cors, *_preflight(fields)])
-            return
-        try:
-            check_head(scope["method"], fields, self._max_body)
-            body = await read_body(receive, self._max_body)
-            if body is None:
-                return
-            run_input = self._input(body)
-        except Refused as refused:
-            await respond(send, refused.status, refused.body, [*refused.headers, *cors])
-            return
-        events = _Events(self._handler, run_input)
+    async def _answer(self, body: bytes, cors: Fields, scope: Scope, receive: Receive, send: Send) -> None:
+        events = _Events(self._handler, self._input(body))
         await EventStream(events, self._ping, limits=self._limits, headers=cors)(scope, receive, send)
-
-    def _cors(self, fields: dict[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-        origin = fields.get(b"origin")
-        if origin is None or not self._origins:
-            return []
-        if "*" in self._origins:
-            return [(b"access-control-allow-origin", b"*")]
-        vary = [(b"vary", b"origin")]
-        if origin.decode("latin-1") in self._origins:
-            return [(b"access-control-allow-origin", origin), *vary]
-        return vary
 
     def _input(self, body: bytes) -> RunAgentInput:
         """The input, translated and enforced as everything that is received (PROC-1)."""
-        court = Findings()
+        findings = Findings()
         try:
             wire = document(body, self._limits)
-            upgrade_input(wire, court.note)
-            judged = judge(RunAgentInput, wire, court)
+            upgrade_input(wire, findings.note)
+            run_input = judge(RunAgentInput, wire, findings)
         except Malformed as verdict:
             raise Refused(422, verdict.about("the input"), verdict.rule, place(verdict.path)) from None
         except (DecodeError, LimitExceeded) as error:
             raise Refused(422, one_line(error.message), error.rule) from None
-        if isinstance(judged, Unrecognised):
-            raise Refused(422, str(judged), "PROC-9")
-        if court.notes:
-            rule, message, _ = court.notes[0]
-            _logger.warning("in a run input: %s [%s], %d in all", one_line(message), rule, len(court.notes))
-        assert isinstance(judged, RunAgentInput)
-        return judged
+        if isinstance(run_input, Unrecognised):
+            raise Refused(422, str(run_input), "PROC-9")
+        if findings.notes:
+            rule, message, _ = findings.notes[0]
+            _logger.warning("in a run input: %s [%s], %d in all", one_line(message), rule, len(findings.notes))
+        assert isinstance(run_input, RunAgentInput)
+        return run_input
 
 
 class _Events:
@@ -165,20 +127,3 @@ class _Events:
         aclose = getattr(self._iterator, "aclose", None)
         if aclose is not None:
             await aclose()
-
-
-def _preflight(fields: dict[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-    return [
-        (b"access-control-allow-methods", b"POST"),
-        (b"access-control-allow-headers", fields.get(b"access-control-request-headers", b"content-type")),
-        (b"access-control-max-age", _PREFLIGHT_AGE),
-    ]
-
-
-async def _live(receive: Receive, send: Send) -> None:
-    """The server's own start and end, at which there is nothing to do."""
-    while True:
-        event = (await receive())["type"]
-        await send({"type": f"{event}.complete"})
-        if event == "lifespan.shutdown":
-            return
