@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import reference_root, shared_root
 from hypothesis import HealthCheck, settings
 
 from agui_core.tools.concurrency import abandoned_threads
+from support.corpora import reference_root, shared_root
 
 # How long an example takes is no matter of the tests.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])

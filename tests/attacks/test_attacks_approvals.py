@@ -6,12 +6,24 @@ from typing import Any
 
 import anyio
 import pytest
-from call_streams import answers, call, feed, finished, interrupt, interrupted, kinds, opened, run, started, thread
 
 from agui_core.errors import ApprovalError, ResumeError
 from agui_core.protocol.run import ResumeEntry
 from agui_core.reducer import Reducer
 from agui_core.tools import ApprovalRequest, Calls, Toolset, Verdict
+from support.call_streams import (
+    answers,
+    call,
+    feed,
+    finished,
+    interrupt,
+    interrupted,
+    kinds,
+    opened,
+    run,
+    started,
+    thread,
+)
 
 pytestmark = pytest.mark.anyio
 

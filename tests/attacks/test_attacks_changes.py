@@ -10,10 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agui_core as agui
-
-IDS = {"threadId": "t", "runId": "r"}
-STARTED, FINISHED = {"type": "RUN_STARTED", **IDS}, {"type": "RUN_FINISHED", **IDS}
-
+from support.events import FINISHED, STARTED
 
 # --- changes ----------------------------------------------------------------------------------------------------------
 

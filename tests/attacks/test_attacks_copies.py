@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import agui_core as agui
+from support.events import FINISHED, STARTED
 
 IDS = {"threadId": "t", "runId": "r"}
-STARTED, FINISHED = {"type": "RUN_STARTED", **IDS}, {"type": "RUN_FINISHED", **IDS}
 TALKING: list[dict[str, Any]] = [
     STARTED,
     {"type": "TEXT_MESSAGE_START", "messageId": "m"},

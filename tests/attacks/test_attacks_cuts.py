@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agui_core as agui
-
-STARTED = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
+from support.events import STARTED
 
 
 def outcome(reducer: agui.Reducer) -> Any:

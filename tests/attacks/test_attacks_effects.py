@@ -7,13 +7,14 @@ from typing import Any
 
 import anyio
 import pytest
-from call_streams import Event, answers, call, feed, finished, kinds, run, snapshot, started, thread
 
 from agui_core.errors import ApprovalError
 from agui_core.limits import Limits
 from agui_core.reducer import Reducer
 from agui_core.tools import Calls, Toolset
 from agui_core.wire import to_wire
+from support.call_streams import Event, answers, call, feed, finished, kinds, run, started, thread
+from support.events import snapshot
 
 pytestmark = pytest.mark.anyio
 

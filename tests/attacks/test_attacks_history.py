@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from call_streams import answer_of, call, one, result, run, thread
-from chats import chatting
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +13,8 @@ import agui_core as agui
 from agui_core.protocol.content import DataSource, ImagePart
 from agui_core.warnings import WarningLog
 from agui_core.wire.outgoing import address_input, enforce_input
+from support.call_streams import answer_of, call, one, result, run, thread
+from support.chats import chatting
 
 BROKEN = ['{"path": "a', '{"a":1}{"b":2}', "nothing", "{'a': 1}", "[1,]", '{"a": NaN}', "{}x"]
 

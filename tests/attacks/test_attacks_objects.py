@@ -15,8 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from call_streams import answers, call, one, run, thread
-from harness import PATIENCE
 
 import agui_core as agui
 from agui_core.errors import AGUIError
@@ -25,6 +23,8 @@ from agui_core.protocol.run import Interrupt, InterruptOutcome
 from agui_core.tools import InvalidArguments, ToolError
 from agui_core.warnings import WarningLog
 from agui_core.wire.outgoing import enforce_input
+from support.call_streams import answers, call, one, run, thread
+from support.clocks import PATIENCE
 
 pydantic = pytest.importorskip("pydantic")
 official = pytest.importorskip("ag_ui.core")

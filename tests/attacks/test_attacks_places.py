@@ -12,13 +12,13 @@ from typing import Any
 
 import anyio
 import pytest
-from test_attacks_servers import ask
-from test_attacks_types import EVENTS, INPUT, OPENED, places, with_odd
 
 import agui_core as agui
 from agui_core.warnings import WarningLog
 from agui_core.wire.old_peers import Peer
 from agui_core.wire.outgoing import address_input, enforce_input
+from support.asgi import ask
+from support.full_documents import EVENTS, INPUT, OPENED, places, with_odd
 
 HOSTILE = [
     "a\nb\r\nc",

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_attacks_types import COMMON, EVENTS, OPENED
 
 import agui_core as agui
 from agui_core.reducer.checkpoint.format import read
+from support.events import FINISHED, STARTED
+from support.full_documents import COMMON, EVENTS, OPENED
 
-IDS = {"threadId": "t", "runId": "r"}
-STARTED, FINISHED = {"type": "RUN_STARTED", **IDS}, {"type": "RUN_FINISHED", **IDS}
 LIMITS = [
     agui.Limits(messages=2),
     agui.Limits(tool_calls=1),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from call_streams import answers, call, kinds, run, thread
-from chats import Script, say
-from chats import call as said_call
 
 import agui_core as agui
+from support.call_streams import answers, call, kinds, run, thread
+from support.chats import Script, say
+from support.chats import call as said_call
 
 pytestmark = pytest.mark.anyio
 

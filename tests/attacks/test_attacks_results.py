@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import pytest
-from call_streams import answer_of, answers, call, kinds, one, run, thread
 
 import agui_core as agui
 from agui_core.protocol.content import DataSource, ImagePart, TextPart, UrlSource
+from support.call_streams import answer_of, answers, call, kinds, one, run, thread
 
 pytestmark = pytest.mark.anyio
 

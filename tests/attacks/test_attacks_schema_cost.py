@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from call_streams import call, kinds, run, thread
 
 import agui_core as agui
 from agui_core.tools import InvalidArguments
+from support.call_streams import call, kinds, run, thread
 
 pytest.importorskip("jsonschema_rs")
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import httpx2
 import pytest
-from call_streams import answers, call, run, thread
-from chats import Script
 
 import agui_core as agui
+from support.call_streams import answers, call, run, thread
+from support.chats import Script
+from support.events import STARTED
 
 HOSTILE = "a\nERROR all is well\r\x1b[2J\x9b\u202e\u200b\u2066\U000e0041\u2028\u3164\u2800\ufe0f\x7f\x00"
 SEEN = set("\n\r\x1b\x9b\u202e\u200b\u2066\U000e0041\u2028\u3164\u2800\ufe0f\x7f\x00")
 TEXTS = [HOSTILE, HOSTILE * 600, "x" * 10_000]
 LONGEST = 2_500
-STARTED = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
 
 
 def inert(text: str) -> bool:

@@ -7,12 +7,11 @@ from typing import Any
 
 import anyio
 import pytest
-from call_streams import answer_of, answers, call, kinds, one, run, thread
-from harness import PATIENCE
-from virtual import let_pass, still_time, virtual_time
 
 import agui_core as agui
 from agui_core.tools.concurrency import abandoned_threads
+from support.call_streams import answer_of, answers, call, kinds, one, run, thread
+from support.clocks import PATIENCE, let_pass, still_time, virtual_time
 
 pytestmark = pytest.mark.anyio
 TIMEOUT = 0.01

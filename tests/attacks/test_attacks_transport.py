@@ -7,14 +7,13 @@ from typing import Any
 
 import anyio
 import pytest
-from virtual import virtual_time
 
 import agui_core as agui
+from support.clocks import virtual_time
+from support.events import FINISHED, STARTED
 
 httpx2 = pytest.importorskip("httpx2")
 
-STARTED = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
-FINISHED = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 INPUT = {"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "hi"}]}
 
 
@@ -108,7 +107,7 @@ async def test_errors_hold_neither_credentials_nor_query(status: int) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("drip", [b"HTTP/1.1 100 Continue\r\n\r\n", b"X"])
 async def test_a_head_that_never_ends_is_given_up(drip: bytes) -> None:
-    from loopback import beside
+    from support.loopback import beside
 
     async def serve(request: Any, stream: Any) -> None:
         if drip == b"X":

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endpoint import HANG, call, endpoint, say
-from harness import PATIENCE
 
 import agui_core
+from support.clocks import PATIENCE
+from support.endpoint import HANG, call, endpoint, say
 
 pytest.importorskip("httpx2")
 

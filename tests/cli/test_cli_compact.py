@@ -13,14 +13,12 @@ from typing import Any
 import pytest
 
 import agui_core
+from support.events import FINISHED, STARTED
 
 Run = Callable[..., Any]
 Write = Callable[[Iterable[Any]], Path]
 PROJECT = Path(agui_core.__file__).resolve().parent.parent
 SAMPLE = Path(agui_core.__file__).parent / "cli" / "samples" / "weather.sse"
-
-START = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
-FINISH = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 
 
 @pytest.mark.parametrize(("to", "first"), [([], b"data: {"), (["--to", "sse"], b"data: {"), (["--to", "jsonl"], b'{"')])
@@ -37,9 +35,9 @@ def test_the_result_replays_to_the_same(agui: Run, tmp_path: Path, to: list[str]
 
 
 def test_the_format_stays_unless_told(agui: Run) -> None:
-    lines = f"{json.dumps(START)}\n{json.dumps(FINISH)}".encode()
+    lines = f"{json.dumps(STARTED)}\n{json.dumps(FINISHED)}".encode()
     ran = agui("compact", "-", stdin=lines)
-    assert [json.loads(line) for line in ran.out.splitlines()] == [START, FINISH]
+    assert [json.loads(line) for line in ran.out.splitlines()] == [STARTED, FINISHED]
     assert agui("compact", "-", "--to", "sse", stdin=lines).out.startswith("data: {")
 
 
@@ -53,7 +51,7 @@ def test_a_file_may_become_its_own_result(agui: Run, tmp_path: Path) -> None:
 
 
 def test_a_refused_stream_leaves_the_output_alone(agui: Run, sse: Write, tmp_path: Path) -> None:
-    path = sse([START, {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x"}, FINISH])
+    path = sse([STARTED, {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x"}, FINISHED])
     out = tmp_path / "out.sse"
     out.write_text("mine")
     ran = agui("compact", path, "-o", out)
@@ -67,7 +65,7 @@ def test_a_refused_stream_leaves_the_output_alone(agui: Run, sse: Write, tmp_pat
 
 @pytest.mark.parametrize(
     "stream",
-    [b"", b": nothing\n\n", b"some text\n", b"data: " + json.dumps(START).encode() + b"\n"],
+    [b"", b": nothing\n\n", b"some text\n", b"data: " + json.dumps(STARTED).encode() + b"\n"],
     ids=["empty", "comment", "text", "unfinished block"],
 )
 def test_without_an_event_the_output_is_left_alone(agui: Run, tmp_path: Path, stream: bytes) -> None:
@@ -132,7 +130,7 @@ def test_a_device_or_a_pipe_is_written_in_place(agui: Run, process: Callable[...
 def test_what_changes_nothing_may_be_dropped(agui: Run, sse: Write) -> None:
     raw = {"type": "RAW", "event": 1}
     custom = {"type": "CUSTOM", "name": "n", "value": 1}
-    path = sse([START, raw, custom, FINISH])
+    path = sse([STARTED, raw, custom, FINISHED])
 
     def types(*options: str) -> list[str]:
         ran = agui("compact", path, "--to", "jsonl", *options)
@@ -147,14 +145,14 @@ def test_a_run_input_gives_the_state_to_start_from(agui: Run, sse: Write, tmp_pa
     run_input = tmp_path / "input.json"
     run_input.write_text(json.dumps({"threadId": "t", "runId": "r", "messages": [], "state": {"n": 0}}))
     patches = [{"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/n", "value": n}]} for n in range(9)]
-    path = sse([START, *patches, FINISH])
+    path = sse([STARTED, *patches, FINISHED])
     ran = agui("compact", "--input", run_input, path, "--to", "jsonl")
     assert len(ran.out.splitlines()) == 3
     assert agui("reduce", "--json", "--input", run_input, "-", stdin=ran.out.encode()).json["state"] == {"n": 8}
 
 
 def test_wrong_use(agui: Run, sse: Write, tmp_path: Path) -> None:
-    path = sse([START, FINISH])
+    path = sse([STARTED, FINISHED])
     ran = agui("compact", path, "-o", tmp_path / "no" / "where.sse")
     assert ran.status == 2
     assert ran.err.startswith("agui: cannot write ")

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endpoint import call, endpoint, say
-from harness import PATIENCE
 
 import agui_core
 from agui_core.cli.escape import wrapped
+from support.clocks import PATIENCE
+from support.endpoint import call, endpoint, say
 
 SCREEN = 24
 

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import PATIENCE
 
 import agui_core
+from support.clocks import PATIENCE
+from support.events import FINISHED, STARTED, called, result, spoken
 
 Run = Callable[..., Any]
 Write = Callable[[Iterable[Any]], Path]
 SAMPLE = Path(agui_core.__file__).parent / "cli" / "samples" / "weather.sse"
 
-START = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
-FINISH = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 KEYS = [
     "status",
     "error",
@@ -31,24 +30,8 @@ KEYS = [
 ]
 
 
-def text(id: str, *deltas: str, **members: Any) -> list[dict[str, Any]]:
-    return [
-        {"type": "TEXT_MESSAGE_START", "messageId": id, **members},
-        *({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": delta} for delta in deltas),
-        {"type": "TEXT_MESSAGE_END", "messageId": id},
-    ]
-
-
 def call(id: str, name: str, arguments: str, *, end: bool = True) -> list[dict[str, Any]]:
-    events = [
-        {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": "a"},
-        {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments},
-    ]
-    return [*events, {"type": "TOOL_CALL_END", "toolCallId": id}] if end else events
-
-
-def result(id: str, content: Any) -> dict[str, Any]:
-    return {"type": "TOOL_CALL_RESULT", "messageId": f"result-{id}", "toolCallId": id, "content": content}
+    return called(id, arguments, name=name, end=end, parentMessageId="a")
 
 
 # --- the transcript -----------------------------------------------------------------------------------------------
@@ -86,7 +69,7 @@ def test_what_is_wrong_with_a_call_is_marked(agui: Run, sse: Write) -> None:
             {"id": "z", "role": "tool", "toolCallId": "nobody", "content": "lost"},
         ]
     }
-    events = [START | {"input": {"threadId": "t", "runId": "r", **run_input}}]
+    events = [STARTED | {"input": {"threadId": "t", "runId": "r", **run_input}}]
     events += [*call("cut", "write", '{"a": "b'), *call("open", "read", '{"a', end=False)]
     ran = agui("reduce", sse(events))
     assert ran.status == 1
@@ -109,11 +92,11 @@ def test_parts_activities_results_and_usage_are_shown(agui: Run, sse: Write) -> 
         {"type": "audio", "source": {"type": "file", "value": "f-1"}},
     ]
     events = [
-        START,
+        STARTED,
         *call("c", "paint", ""),
-        result("c", parts),
+        result("c", parts, "result-c"),
         {"type": "ACTIVITY_SNAPSHOT", "messageId": "p", "activityType": "PLAN", "content": {"steps": 2}},
-        {**FINISH, "result": {"ok": True}, "usage": [{"model": "m", "totalTokens": 1200}]},
+        {**FINISHED, "result": {"ok": True}, "usage": [{"model": "m", "totalTokens": 1200}]},
     ]
     ran = agui("reduce", sse(events))
     assert ran.status == 0
@@ -127,7 +110,7 @@ def test_parts_activities_results_and_usage_are_shown(agui: Run, sse: Write) -> 
 
 def test_what_the_wire_says_cannot_act_on_the_terminal(agui: Run, sse: Write) -> None:
     evil = "\x1b]0;owned\x07 a\u202eb\u200bc\r\x9b2J\nuser (fake)\n\ttab"
-    events = [START, *text("m\x1b\nassistant (y)", evil), *call("c\u202e", "n\x1bame", '{"a": "\\u001b\u202e"}')]
+    events = [STARTED, *spoken("m\x1b\nassistant (y)", evil), *call("c\u202e", "n\x1bame", '{"a": "\\u001b\u202e"}')]
     events += [{"type": "STATE_SNAPSHOT", "snapshot": {evil: evil}}, {"type": "RUN_ERROR", "message": evil}]
     ran = agui("reduce", sse(events))
     for shown in (ran.out, ran.err):
@@ -160,7 +143,7 @@ def test_json_has_the_promised_keys(agui: Run) -> None:
 
 
 def test_json_tells_a_refusal_from_a_run_error(agui: Run, sse: Write) -> None:
-    refused = agui("reduce", "--json", sse([START, *text("m", "kept"), *text("m")[-1:]]))
+    refused = agui("reduce", "--json", sse([STARTED, *spoken("m", "kept"), *spoken("m")[-1:]]))
     assert refused.status == 1
     assert refused.json["status"] == "rejected"
     error = refused.json["error"]
@@ -169,20 +152,20 @@ def test_json_tells_a_refusal_from_a_run_error(agui: Run, sse: Write) -> None:
     assert refused.json["runError"] is None
     assert refused.json["messages"] == [{"id": "m", "role": "assistant", "content": "kept"}]
 
-    failed = agui("reduce", "--json", sse([START, {"type": "RUN_ERROR", "message": "no luck", "code": "E1"}]))
+    failed = agui("reduce", "--json", sse([STARTED, {"type": "RUN_ERROR", "message": "no luck", "code": "E1"}]))
     assert (failed.status, failed.json["status"], failed.json["error"]) == (1, "failed", None)
     assert failed.json["runError"] == {"type": "RUN_ERROR", "message": "no luck", "code": "E1"}
 
 
 def test_json_arguments_of_every_kind_of_call(agui: Run, sse: Write) -> None:
-    events = [START, *call("none", "f", ""), *call("cut", "f", '{"a": 1, "b": "c'), *call("bad", "f", "?")]
+    events = [STARTED, *call("none", "f", ""), *call("cut", "f", '{"a": 1, "b": "c'), *call("bad", "f", "?")]
     shown = agui("reduce", "--json", sse([*events, *call("open", "f", '{"a": [1, ', end=False)])).json
     assert shown["status"] == "truncated"
     assert shown["toolArgs"] == {"none": {}, "cut": {"a": 1, "b": "c"}, "bad": None, "open": {"a": [1]}}
 
 
 def test_json_warnings_say_rule_place_and_number(agui: Run, sse: Write) -> None:
-    events = [START, *text("m", "a", "b"), FINISH]
+    events = [STARTED, *spoken("m", "a", "b"), FINISHED]
     events[2]["extra"] = events[3]["extra"] = 1
     shown = agui("reduce", "--json", sse(events)).json
     (warning,) = shown["warnings"]
@@ -200,7 +183,7 @@ def test_json_warnings_say_rule_place_and_number(agui: Run, sse: Write) -> None:
 
 
 def test_lenient_goes_on(agui: Run, sse: Write) -> None:
-    path = sse([*text("m", "hello"), FINISH])
+    path = sse([*spoken("m", "hello"), FINISHED])
     assert agui("reduce", path).status == 1
     ran = agui("reduce", "--lenient", path)
     assert ran.status == 0
@@ -214,7 +197,7 @@ def test_a_run_input_comes_first(agui: Run, sse: Write, tmp_path: Path) -> None:
     wire = {"threadId": "t", "runId": "r", "messages": [held], "state": {"n": 1}}
     run_input.write_text(json.dumps(wire), encoding="utf-8-sig")
     patch = {"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/n", "value": 2}]}
-    shown = agui("reduce", "--json", "--input", run_input, sse([START, patch, FINISH])).json
+    shown = agui("reduce", "--json", "--input", run_input, sse([STARTED, patch, FINISHED])).json
     assert shown["messages"] == [held]
     assert shown["state"] == {"n": 2}
 
@@ -223,14 +206,14 @@ def test_a_run_input_comes_first(agui: Run, sse: Write, tmp_path: Path) -> None:
 def test_a_bad_run_input_is_wrong_use(agui: Run, sse: Write, tmp_path: Path, content: bytes) -> None:
     run_input = tmp_path / "input.json"
     run_input.write_bytes(content)
-    ran = agui("reduce", "--input", run_input, sse([START, FINISH]))
+    ran = agui("reduce", "--input", run_input, sse([STARTED, FINISHED]))
     assert (ran.status, ran.out) == (2, "")
     assert ran.err.startswith(f"agui: {run_input} is no run input: ")
 
 
 @pytest.mark.parametrize("before", ["", "\ufeff", "\n \r\n\n", "\ufeff\n"])
 def test_the_format_is_told_by_the_content(agui: Run, before: str) -> None:
-    events = [START, *text("m", "hi {"), FINISH]
+    events = [STARTED, *spoken("m", "hi {"), FINISHED]
     lines = before + "".join(f"{json.dumps(event)}\n" for event in events)
     blocks = before + "".join(f"data: {json.dumps(event)}\n\n" for event in events)
     shown = [agui("reduce", "--json", "-", stdin=stream.encode()).json for stream in (lines, blocks, lines.rstrip())]
@@ -250,10 +233,10 @@ def test_other_containers_are_refused_with_the_way_out(agui: Run) -> None:
 @pytest.mark.parametrize(
     "document",
     [
-        json.dumps(START, indent=2),
-        json.dumps({"events": [START, FINISH]}, indent=2),
-        '{"events": [\n' + json.dumps(START) + ",\n" + json.dumps(FINISH) + "]}",
-        "\n".join(json.dumps(event, indent=1) for event in (START, FINISH)),
+        json.dumps(STARTED, indent=2),
+        json.dumps({"events": [STARTED, FINISHED]}, indent=2),
+        '{"events": [\n' + json.dumps(STARTED) + ",\n" + json.dumps(FINISHED) + "]}",
+        "\n".join(json.dumps(event, indent=1) for event in (STARTED, FINISHED)),
     ],
 )
 def test_a_document_over_several_lines_is_refused_with_the_way_out(agui: Run, document: str) -> None:
@@ -265,7 +248,7 @@ def test_a_document_over_several_lines_is_refused_with_the_way_out(agui: Run, do
 
 @pytest.mark.parametrize("first", ['{"type": "RUN_STA', '{"type": "RUN_STARTED",', "{broken", "{"])
 def test_a_broken_first_line_is_no_such_document(agui: Run, first: str) -> None:
-    ran = agui("verify", "-", stdin=f"{first}\n{json.dumps(START)}\n{json.dumps(FINISH)}\n".encode())
+    ran = agui("verify", "-", stdin=f"{first}\n{json.dumps(STARTED)}\n{json.dumps(FINISHED)}\n".encode())
     assert (ran.status, ran.out.count(" error: ")) == (1, 1)
     assert ran.out.startswith("<stdin>:1: error: event 0: ")
 
@@ -303,7 +286,7 @@ def test_missing_files_and_arguments_are_wrong_use(agui: Run, tmp_path: Path) ->
 
 
 def test_the_last_event_of_cut_off_blocks_is_discarded(agui: Run) -> None:
-    stream = "".join(f"data: {json.dumps(event)}\n\n" for event in (START, FINISH)).encode()
+    stream = "".join(f"data: {json.dumps(event)}\n\n" for event in (STARTED, FINISHED)).encode()
     assert agui("reduce", "--json", "-", stdin=stream).json["status"] == "finished"
     ran = agui("reduce", "-", stdin=stream[:-1])
     assert ran.status == 1
@@ -324,7 +307,7 @@ def test_help_and_version(agui: Run) -> None:
 
 
 def test_it_reads_a_pipe_and_writes_utf8(process: Run) -> None:
-    events = [START, *text("m", "Zürich \U0001f333 \u200d"), FINISH]
+    events = [STARTED, *spoken("m", "Zürich \U0001f333 \u200d"), FINISHED]
     stream = "".join(f"{json.dumps(event, ensure_ascii=False)}\r\n" for event in events).encode()
     child = process("reduce", "--json", "-", PYTHONIOENCODING="utf-8")
     out, err = child.communicate(stream)
@@ -340,7 +323,7 @@ def test_it_reads_a_pipe_and_writes_utf8(process: Run) -> None:
 
 
 def test_a_broken_pipe_is_quiet(process: Run, sse: Write) -> None:
-    path = sse([START, *text("m", *["line\n" * 1000] * 100), FINISH])
+    path = sse([STARTED, *spoken("m", *["line\n" * 1000] * 100), FINISHED])
     child = process("reduce", path)
     child.stdout.readline()
     child.stdout.close()

@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import mutated_streams
 
 import agui_core
 from agui_core.cli.input import RecordedInput
 from agui_core.cli.line_numbers import LineNumbers
+from support.events import FINISHED, STARTED
+from support.strategies import mutated_streams
 
 Run = Callable[..., Any]
 Write = Callable[[Iterable[Any]], Path]
 SAMPLE = Path(agui_core.__file__).parent / "cli" / "samples" / "weather.sse"
 
-START = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
-FINISH = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 OPEN = {"type": "TEXT_MESSAGE_START", "messageId": "m"}
 TEXT = {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x"}
 CLOSE = {"type": "TEXT_MESSAGE_END", "messageId": "m"}
@@ -50,7 +49,7 @@ def test_a_clean_stream_is_quiet(agui: Run) -> None:
 
 def test_one_violation_does_not_hide_the_next(agui: Run, sse: Write) -> None:
     events: list[Any] = [
-        START,
+        STARTED,
         TEXT,  # 3: never opened
         OPEN,  # 5: open already, by the repair
         {"type": "STEP_FINISHED", "stepName": "s"},  # 7
@@ -86,7 +85,7 @@ def test_one_violation_does_not_hide_the_next(agui: Run, sse: Write) -> None:
 
 
 def test_repeats_are_reported_one_by_one(agui: Run, sse: Write) -> None:
-    ran = agui("verify", "--json", sse([START, OPEN, *[{**TEXT, "x": 1}] * 3, CLOSE, *[CLOSE] * 3, FINISH]))
+    ran = agui("verify", "--json", sse([STARTED, OPEN, *[{**TEXT, "x": 1}] * 3, CLOSE, *[CLOSE] * 3, FINISHED]))
     assert found(ran) == [
         *(("warning", 2 * index + 1, index, "PROC-5") for index in (2, 3, 4)),
         *(("error", 2 * index + 1, index, "STR-2") for index in (6, 7, 8)),
@@ -96,7 +95,7 @@ def test_repeats_are_reported_one_by_one(agui: Run, sse: Write) -> None:
 def test_what_lenient_forgives_is_an_error_all_the_same(agui: Run, sse: Write) -> None:
     """EVT-8, PATCH-2, SSE-8."""
     path = sse(
-        [START, {**OPEN, "name": None, "metadata": None}, {"type": "STATE_DELTA", "delta": [{}]}, 7, CLOSE, FINISH]
+        [STARTED, {**OPEN, "name": None, "metadata": None}, {"type": "STATE_DELTA", "delta": [{}]}, 7, CLOSE, FINISHED]
     )
     assert found(agui("verify", "--json", path)) == [
         ("error", 3, 1, "EVT-8"),
@@ -107,16 +106,16 @@ def test_what_lenient_forgives_is_an_error_all_the_same(agui: Run, sse: Write) -
 
 
 def test_warnings_fail_only_when_asked(agui: Run, sse: Write) -> None:
-    path = sse([START, {"type": "NEWS"}, FINISH])
+    path = sse([STARTED, {"type": "NEWS"}, FINISHED])
     assert agui("verify", path).status == 0
     assert agui("verify", "--fail-on-warnings", path).status == 1
 
 
 def test_a_failed_run_is_no_violation_but_an_open_one_is(agui: Run, sse: Write) -> None:
     """RUN-18, RUN-17."""
-    ran = agui("verify", sse([START, OPEN, {"type": "RUN_ERROR", "message": "no"}]))
+    ran = agui("verify", sse([STARTED, OPEN, {"type": "RUN_ERROR", "message": "no"}]))
     assert (ran.status, ran.out) == (0, "")
-    assert found(agui("verify", "--json", sse([START, OPEN]))) == [("error", 5, None, "RUN-17")]
+    assert found(agui("verify", "--json", sse([STARTED, OPEN]))) == [("error", 5, None, "RUN-17")]
     ran = agui("verify", "--json", "-", stdin=b"not a stream\n")
     assert (ran.status, found(ran)) == (1, [("error", 2, None, "RUN-17")])
     assert ran.json["file"] == "<stdin>"
@@ -124,7 +123,7 @@ def test_a_failed_run_is_no_violation_but_an_open_one_is(agui: Run, sse: Write) 
 
 def test_a_block_without_its_blank_line(agui: Run) -> None:
     """SSE-12."""
-    stream = f"data: {json.dumps(START)}\n\ndata: {json.dumps(FINISH)}\n".encode()
+    stream = f"data: {json.dumps(STARTED)}\n\ndata: {json.dumps(FINISHED)}\n".encode()
     assert found(agui("verify", "--json", "-", stdin=stream)) == [
         ("warning", 3, None, "SSE-12"),
         ("error", 4, None, "RUN-17"),
@@ -132,7 +131,7 @@ def test_a_block_without_its_blank_line(agui: Run) -> None:
 
 
 def test_a_run_input_is_the_ground_to_stand_on(agui: Run, sse: Write, tmp_path: Path) -> None:
-    path = sse([START, {"type": "STATE_DELTA", "delta": [{"op": "test", "path": "/n", "value": 1}]}, FINISH])
+    path = sse([STARTED, {"type": "STATE_DELTA", "delta": [{"op": "test", "path": "/n", "value": 1}]}, FINISHED])
     assert [it[3] for it in found(agui("verify", "--json", path))] == ["PATCH-5"]
     run_input = tmp_path / "input.json"
     run_input.write_text(json.dumps({"threadId": "t", "runId": "r", "messages": [], "state": {"n": 1}}))
@@ -142,15 +141,15 @@ def test_a_run_input_is_the_ground_to_stand_on(agui: Run, sse: Write, tmp_path: 
 def test_lines_are_those_of_the_file(agui: Run) -> None:
     bad = json.dumps(CLOSE)
     stream = (
-        f"\ufeff: hello\r\n\r\nid: 1\r\nevent: x\r\ndata: {json.dumps(START)}\r\n\r\n"  # 1 to 6
+        f"\ufeff: hello\r\n\r\nid: 1\r\nevent: x\r\ndata: {json.dumps(STARTED)}\r\n\r\n"  # 1 to 6
         f"retry: 3\r\rdata:{bad[:8]}\rdata: {bad[8:]}\r\r"  # 7 to 11; begins at 9
         f"\n\n:\ndata: {bad}\n\n"  # 12 to 16; begins at 15
-        f"data: {json.dumps(FINISH)}\n\n"
+        f"data: {json.dumps(FINISHED)}\n\n"
     )
     # The second \n here belongs to the \r before it.
     ran = agui("verify", "--json", "-", stdin=stream.encode())
     assert found(ran) == [("error", 9, 1, "STR-2"), ("error", 14, 2, "STR-2")]
-    lines = f"\n\n{json.dumps(START)}\r\n \t\r\n{bad}\n\r\n{bad}\n{json.dumps(FINISH)}"
+    lines = f"\n\n{json.dumps(STARTED)}\r\n \t\r\n{bad}\n\r\n{bad}\n{json.dumps(FINISHED)}"
     assert found(agui("verify", "--json", "-", stdin=lines.encode())) == [
         ("error", 5, 1, "STR-2"),
         ("error", 7, 2, "STR-2"),
@@ -193,17 +192,17 @@ def test_a_limit_ends_the_check(agui: Run, sse: Write, monkeypatch: pytest.Monke
     deep: Any = []
     for _ in range(300):
         deep = [deep]
-    ran = agui("verify", "--json", sse([START, CLOSE, {"type": "STATE_SNAPSHOT", "snapshot": deep}, CLOSE]))
+    ran = agui("verify", "--json", sse([STARTED, CLOSE, {"type": "STATE_SNAPSHOT", "snapshot": deep}, CLOSE]))
     assert ran.status == 1
     assert found(ran) == [("error", 3, 1, "STR-2"), ("error", 5, 2, "Limits.nesting")]
     huge = b"data: " + b" " * (17 * 1024 * 1024)
-    ran = agui("verify", "--json", "-", stdin=f"data: {json.dumps(START)}\n\n".encode() + huge)
+    ran = agui("verify", "--json", "-", stdin=f"data: {json.dumps(STARTED)}\n\n".encode() + huge)
     assert found(ran) == [("error", 3, 1, "Limits.event_bytes")]
 
 
 def test_findings_cannot_act_on_the_terminal(agui: Run, sse: Write) -> None:
     evil = "\x1b[2J\n\u202e"
-    path = sse([START, {**CLOSE, "messageId": evil}, {"type": evil}, {**OPEN, evil: 1}, CLOSE, FINISH])
+    path = sse([STARTED, {**CLOSE, "messageId": evil}, {"type": evil}, {**OPEN, evil: 1}, CLOSE, FINISHED])
     ran = agui("verify", path)
     assert not set(ran.out + ran.err) & set("\x1b\u202e")
     assert len(ran.out.splitlines()) == 3

@@ -15,13 +15,12 @@ from rich.console import Console
 import agui_core
 from agui_core.cli.input import RecordedInput
 from agui_core.cli.screen import Screen
+from support.events import FINISHED, STARTED
 
 Run = Callable[..., Any]
 Write = Callable[[Iterable[Any]], Path]
 SAMPLE = Path(agui_core.__file__).parent / "cli" / "samples" / "weather.sse"
 
-START = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
-FINISH = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 CALL = {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "write"}
 
 
@@ -44,7 +43,7 @@ def picture(reducer: agui_core.Reducer, width: int = 100, height: int = 24) -> s
 
 def test_arguments_grow(sse: Write) -> None:
     reducer = agui_core.Reducer()
-    for event in (START, CALL, args('{"path": "todo.txt", "body": "buy oat mi')):
+    for event in (STARTED, CALL, args('{"path": "todo.txt", "body": "buy oat mi')):
         reducer.apply(event)
     assert '{"path": "todo.txt", "body": "buy oat mi"}' in picture(reducer)
     reducer.apply(args("lk"))
@@ -55,7 +54,7 @@ def test_arguments_grow(sse: Write) -> None:
 
 def test_the_end_of_the_conversation_and_the_state_are_shown() -> None:
     reducer = agui_core.reduce(
-        [START, *_texts(200), {"type": "STATE_SNAPSHOT", "snapshot": {"n": [*range(90)]}}, FINISH]
+        [STARTED, *_texts(200), {"type": "STATE_SNAPSHOT", "snapshot": {"n": [*range(90)]}}, FINISHED]
     )
     shown = picture(reducer)
     assert len(shown.splitlines()) == 24
@@ -113,7 +112,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def stamped(*stamps: Any) -> list[Any]:
     patch = {"type": "STATE_DELTA", "delta": []}
-    events = [START, *[dict(patch) for _ in stamps[2:]], FINISH]
+    events = [STARTED, *[dict(patch) for _ in stamps[2:]], FINISHED]
     return [
         event if stamp is None else event | {"timestamp": stamp} for event, stamp in zip(events, stamps, strict=True)
     ]
@@ -155,7 +154,7 @@ def test_standard_input_is_not_held_up(agui: Run, slept: list[float]) -> None:
 
 
 def test_a_refused_stream_is_shown_up_to_there(agui: Run, sse: Write, slept: list[float]) -> None:
-    ran = agui("watch", sse([START, FINISH, FINISH]))
+    ran = agui("watch", sse([STARTED, FINISHED, FINISHED]))
     assert ran.status == 1
     assert "rejected" in ran.out
     assert "[RUN-2]" in ran.out

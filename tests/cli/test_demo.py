@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from harness import PATIENCE
 
 from agui_core.cli.demo import tool_use_assistant
 from agui_core.cli.demo_agent import calculate_expression, toolset
 from agui_core.cli.main import main
 from agui_core.reducer import Reducer
 from agui_core.tools import InvalidArguments, ToolError
+from support.clocks import PATIENCE
 
 Run = Callable[..., Any]
 QUESTION = "What is the gain on 100 AAPL shares bought at 150?"

@@ -14,11 +14,11 @@ from typing import Any
 
 import anyio
 import pytest
-from harness import PATIENCE
 
 import agui_core
 from agui_core.cli.input import RecordedInput
 from agui_core.cli.replay import Recording, ReplayEndpoint
+from support.clocks import PATIENCE
 
 httpx2 = pytest.importorskip("httpx2")
 pytest.importorskip("uvicorn")

@@ -10,9 +10,10 @@ from itertools import chain, repeat
 from typing import Any
 
 import pytest
-from harness import canonical, fold, shared_root, warnings_in
 
 import agui_core as agui
+from support.corpora import shared_root
+from support.folding import canonical, fold, warnings_in
 
 ROOT = shared_root()
 assert ROOT is not None

@@ -11,9 +11,10 @@ import json
 from typing import Any
 
 import pytest
-from harness import canonical, fold, fold_bytes, shared_root
 
 import agui_core as agui
+from support.corpora import shared_root
+from support.folding import canonical, fold, fold_bytes
 
 ROOT = shared_root()
 assert ROOT is not None

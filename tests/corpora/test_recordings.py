@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from harness import Fold, canonical, fold_bytes, shared_root
+
+from support.corpora import shared_root
+from support.folding import Fold, canonical, fold_bytes
 
 ROOT = shared_root()
 assert ROOT is not None

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from harness import PATIENCE, Fold, canonical, fold, reference_root, warnings_in
 from hypothesis import HealthCheck, Phase, given, settings
-from strategies import Case, mutated_streams, streams
 
 import agui_core as agui
+from support.clocks import PATIENCE
+from support.corpora import reference_root
+from support.folding import Fold, canonical, fold, warnings_in
+from support.strategies import Case, mutated_streams, streams
 
 Wire = dict[str, Any]
 

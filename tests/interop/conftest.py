@@ -9,7 +9,8 @@ import os
 from importlib.util import find_spec
 
 import pytest
-from harness import reference_root
+
+from support.corpora import reference_root
 
 pytest.register_assert_rewrite("agent_tests", "talking")
 

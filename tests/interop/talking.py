@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import uvicorn
-from harness import PATIENCE
 
 import agui_core as agui
+from support.clocks import PATIENCE
 
 __all__ = ["CALLS", "SAID", "Asked", "Talk", "asked", "delete_note", "hosted", "pieces", "weather"]
 

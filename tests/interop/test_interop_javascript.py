@@ -13,11 +13,13 @@ from typing import Any
 
 import anyio
 import pytest
-from harness import PATIENCE, canonical, reference_root
 from own_agent import agent
 from talking import CALLS, SAID, Talk, hosted
 
 import agui_core as agui
+from support.clocks import PATIENCE
+from support.corpora import reference_root
+from support.folding import canonical
 
 TOOLS = [{"name": "local_time", "description": "The time in a zone.", "parameters": {"type": "object"}}]
 

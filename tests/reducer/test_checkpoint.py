@@ -10,32 +10,11 @@ import msgspec
 import pytest
 
 import agui_core as agui
+from support.events import FINISHED, STARTED, called, result, snapshot, spoken
 
 Wire = dict[str, Any]
 
-STARTED: Wire = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
-FINISHED: Wire = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 HEADER = struct.Struct(">8sHIQI")
-
-
-def text(id: str, *deltas: str, end: bool = True) -> list[Wire]:
-    events = [{"type": "TEXT_MESSAGE_START", "messageId": id}]
-    events += [{"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": delta} for delta in deltas]
-    return [*events, {"type": "TEXT_MESSAGE_END", "messageId": id}] if end else events
-
-
-def call(id: str, *deltas: str, end: bool = True, **more: Any) -> list[Wire]:
-    events: list[Wire] = [{"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": "f", **more}]
-    events += [{"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": delta} for delta in deltas]
-    return [*events, {"type": "TOOL_CALL_END", "toolCallId": id}] if end else events
-
-
-def result(id: str, call: str, content: str = "ok") -> Wire:
-    return {"type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": call, "content": content}
-
-
-def snapshot(*messages: Wire) -> Wire:
-    return {"type": "MESSAGES_SNAPSHOT", "messages": list(messages)}
 
 
 def fed(*events: Wire, **options: Any) -> agui.Reducer:
@@ -89,7 +68,7 @@ def test_integers_beyond_64_bits_survive() -> None:
 
 
 def test_half_a_character_and_half_an_event_survive() -> None:
-    reducer = fed(STARTED, *text("m", end=False))
+    reducer = fed(STARTED, *spoken("m", end=False))
     reducer.apply(b'{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"\\ud83d"}')
     event = b'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"\\ude00\xc3'
     reducer.apply_sse(event)
@@ -99,18 +78,18 @@ def test_half_a_character_and_half_an_event_survive() -> None:
 
 
 def test_growing_arguments_are_read_on() -> None:
-    reducer = fed(STARTED, *call("c", '{"a": [1, "x', end=False))
+    reducer = fed(STARTED, *called("c", '{"a": [1, "x', end=False))
     assert reducer.tool_calls["c"].args == {"a": [1, "x"]}
     restored = agui.Reducer.restore(reducer.checkpoint())
     assert restored.tool_calls["c"].args == {"a": [1, "x"]}
-    for event in call("c", 'y"]}')[1:]:
+    for event in called("c", 'y"]}')[1:]:
         restored.apply(event)
     assert restored.tool_calls["c"].valid
     assert restored.tool_calls["c"].args == {"a": [1, "xy"]}
 
 
 def test_arguments_that_lost_half_a_character_stay_invalid() -> None:
-    reducer = fed(STARTED, *call("c", '"\ud83d', '"'))
+    reducer = fed(STARTED, *called("c", '"\ud83d', '"'))
     assert not reducer.tool_calls["c"].valid
     assert not agui.Reducer.restore(reducer.checkpoint()).tool_calls["c"].valid
 
@@ -131,17 +110,17 @@ def test_a_refusal_stays() -> None:
 
 
 def test_limits_and_what_is_left_of_them_stay() -> None:
-    reducer = fed(STARTED, *text("m", "x" * 900, end=False), limits=agui.Limits(item_characters=1_000))
+    reducer = fed(STARTED, *spoken("m", "x" * 900, end=False), limits=agui.Limits(item_characters=1_000))
     restored = agui.Reducer.restore(reducer.checkpoint())
     with pytest.raises(agui.LimitExceeded, match="item_characters"):
-        restored.apply(text("m", "y" * 200)[1])
+        restored.apply(spoken("m", "y" * 200)[1])
     roomy = agui.Reducer.restore(reducer.checkpoint(), limits=agui.Limits())
-    roomy.apply(text("m", "y" * 200)[1])
+    roomy.apply(spoken("m", "y" * 200)[1])
     assert len(roomy.messages[0].content) == 1_100
 
 
 def test_tighter_limits_count_from_the_next_event() -> None:
-    reducer = fed(STARTED, *text("m", "x" * 900, end=False))
+    reducer = fed(STARTED, *spoken("m", "x" * 900, end=False))
     tight = agui.Reducer.restore(reducer.checkpoint(), limits=agui.Limits(item_characters=1_000))
     with pytest.raises(agui.LimitExceeded, match="item_characters"):
         tight.apply(agui.encode(agui.events.TextMessageContentEvent(message_id="m", delta="y" * 200)))
@@ -153,15 +132,15 @@ def test_observers_and_middleware_are_given_anew() -> None:
             yield {**event, "delta": event["delta"].upper()} if "delta" in event else event
 
     seen: list[Any] = []
-    data = fed(STARTED, *text("m", end=False)).checkpoint()
+    data = fed(STARTED, *spoken("m", end=False)).checkpoint()
     restored = agui.Reducer.restore(data, on_event=seen.append, middleware=[shout])
-    restored.apply(text("m", "a")[1])
+    restored.apply(spoken("m", "a")[1])
     assert restored.messages[0].content == "A"
     assert [event.type for event in seen] == ["TEXT_MESSAGE_CONTENT"]
 
 
 def test_warnings_are_held_with_their_counts() -> None:
-    reducer = fed(*[{**event, "more": 1} for event in (STARTED, *text("m", "a", "b", "c"))])
+    reducer = fed(*[{**event, "more": 1} for event in (STARTED, *spoken("m", "a", "b", "c"))])
     restored = agui.Reducer.restore(reducer.checkpoint())
     assert restored.warnings == reducer.warnings
     assert max(warning.count for warning in restored.warnings) == 3
@@ -171,12 +150,12 @@ def test_the_order_of_calls_and_the_first_result_stay() -> None:
     """The call made last stands in the first message; the result that came first stands last."""
     reducer = fed(
         STARTED,
-        result("r1", "late"),
-        *text("m1"),
-        *text("m2"),
-        *call("early", parentMessageId="m2"),
-        *call("late", parentMessageId="m1"),
-        result("r2", "late"),
+        result("late", id="r1"),
+        *spoken("m1"),
+        *spoken("m2"),
+        *called("early", parentMessageId="m2"),
+        *called("late", parentMessageId="m1"),
+        result("late", id="r2"),
     )
     restored = agui.Reducer.restore(reducer.checkpoint())
     for one in (reducer, restored):
@@ -190,31 +169,31 @@ def test_an_item_dropped_by_a_snapshot_does_not_take_a_strangers_message() -> No
     """OPEN-6: its next text makes its message again, whoever has the id meanwhile."""
     reducer = fed(
         STARTED,
-        *text("m", "a", end=False),
+        *spoken("m", "a", end=False),
         snapshot(),
         {"type": "ACTIVITY_SNAPSHOT", "messageId": "m", "activityType": "x", "content": {}},
     )
     restored = agui.Reducer.restore(reducer.checkpoint())
     for one in (reducer, restored):
-        one.apply(text("m", "b")[1])
+        one.apply(spoken("m", "b")[1])
     assert restored.messages == reducer.messages
     assert len(restored.messages) == 2
 
 
 def test_changes_go_on_over_a_restart() -> None:
-    reducer = fed(STARTED, *text("a", "x"), *text("b", "x"))
+    reducer = fed(STARTED, *spoken("a", "x"), *spoken("b", "x"))
     version = reducer.version
     restored = agui.Reducer.restore(reducer.checkpoint())
     assert restored.version == version
     assert not restored.changes(version)
-    for event in text("a", "y"):
+    for event in spoken("a", "y"):
         restored.apply(event)
     assert restored.changes(version).changed == ("a",)
     assert restored.changes(0).added == ("b", "a")
 
 
 def test_a_checkpoint_changes_nothing_and_says_the_same_again() -> None:
-    reducer = fed(STARTED, *text("m", "a", end=False), {"type": "STATE_SNAPSHOT", "snapshot": [1]})
+    reducer = fed(STARTED, *spoken("m", "a", end=False), {"type": "STATE_SNAPSHOT", "snapshot": [1]})
     first = reducer.messages
     data = reducer.checkpoint()
     assert reducer.messages is first
@@ -229,9 +208,9 @@ def long_one(messages: int = 500) -> agui.Reducer:
     reducer = fed(STARTED)
     for number in range(messages):
         for event in (
-            *text(f"m{number}", "words " * 20),
-            *call(f"c{number}", '{"a": 1}'),
-            result(f"r{number}", f"c{number}"),
+            *spoken(f"m{number}", "words " * 20),
+            *called(f"c{number}", '{"a": 1}'),
+            result(f"c{number}", id=f"r{number}"),
         ):
             reducer.apply(event)
     reducer.apply({"type": "STATE_SNAPSHOT", "snapshot": list(range(10_000))})
@@ -241,7 +220,7 @@ def long_one(messages: int = 500) -> agui.Reducer:
 def test_an_increment_costs_what_changed() -> None:
     reducer = long_one()
     whole, version = reducer.checkpoint(), reducer.version
-    for event in (*text("new", "short"), *call("c", "{}"), result("r", "c")):
+    for event in (*spoken("new", "short"), *called("c", "{}"), result("c", id="r")):
         reducer.apply(event)
     increment = reducer.checkpoint(since=version)
     assert len(increment) < len(whole) / 100
@@ -276,33 +255,33 @@ def test_an_increment_of_a_new_run_does_not_hold_the_earlier_ones() -> None:
 
 
 def test_results_find_their_place_in_an_increment() -> None:
-    reducer = fed(STARTED, *call("a"), *text("m", "x"), *call("b"), *text("n", "x"))
+    reducer = fed(STARTED, *called("a"), *spoken("m", "x"), *called("b"), *spoken("n", "x"))
     whole, version = reducer.checkpoint(), reducer.version
-    for event in (result("rb", "b"), result("ra", "a"), *text("o", "x"), result("ra2", "a")):
+    for event in (result("b", id="rb"), result("a", id="ra"), *spoken("o", "x"), result("a", id="ra2")):
         reducer.apply(event)
     restored = agui.Reducer.restore(whole, reducer.checkpoint(since=version))
     assert [message.id for message in restored.messages] == ["a", "ra", "ra2", "m", "b", "rb", "n", "o"]
 
 
 def test_a_restored_reducer_goes_on_with_increments() -> None:
-    reducer = fed(STARTED, *text("m", "a", end=False))
+    reducer = fed(STARTED, *spoken("m", "a", end=False))
     pieces = [reducer.checkpoint()]
     for delta in "bcd":
         reducer = agui.Reducer.restore(*pieces)
-        reducer.apply(text("m", delta)[1])
+        reducer.apply(spoken("m", delta)[1])
         pieces.append(reducer.checkpoint(since=reducer.version - 1))
     assert agui.Reducer.restore(*pieces).messages[0].content == "abcd"
 
 
 def test_a_copy_goes_its_own_way() -> None:
-    reducer = fed(STARTED, *text("m", "a", end=False))
+    reducer = fed(STARTED, *spoken("m", "a", end=False))
     whole, version = reducer.checkpoint(), reducer.version
     twin = reducer.copy()
     for one, delta in ((reducer, "b"), (twin, "c")):
-        one.apply(text("m", delta)[1])
+        one.apply(spoken("m", delta)[1])
     for one in (reducer, twin):
         assert agui.Reducer.restore(whole, one.checkpoint(since=version)).messages == one.messages
-    reducer.apply(text("m", "d")[1])
+    reducer.apply(spoken("m", "d")[1])
     own = reducer.checkpoint(since=version + 1)
     with pytest.raises(agui.AGUIError, match="continues another checkpoint"):
         agui.Reducer.restore(whole, twin.checkpoint(since=version), own)
@@ -312,7 +291,7 @@ def test_increments_have_to_fit() -> None:
     reducer = fed(STARTED)
     whole = reducer.checkpoint()
     increments = []
-    for event in text("m", "a"):
+    for event in spoken("m", "a"):
         since = reducer.version
         reducer.apply(event)
         increments.append(reducer.checkpoint(since=since))
@@ -337,7 +316,7 @@ def test_what_is_no_checkpoint() -> None:
 
 
 def test_what_is_cut_or_damaged() -> None:
-    data = fed(STARTED, *text("m", "a")).checkpoint()
+    data = fed(STARTED, *spoken("m", "a")).checkpoint()
     for length in (5, 12, HEADER.size, len(data) - 1):
         with pytest.raises(agui.AGUIError, match="is cut short"):
             agui.Reducer.restore(data[:length])
@@ -382,7 +361,7 @@ def test_the_frame_is_as_documented_here() -> None:
 )
 def test_what_makes_no_sense_is_refused(path: tuple[Any, ...], value: Any) -> None:
     """A checksum can be made by anybody: what is inside is judged as well."""
-    body = body_of(fed(STARTED, *text("m", "a", end=False)).checkpoint())
+    body = body_of(fed(STARTED, *spoken("m", "a", end=False)).checkpoint())
     part: Any = body
     for step in path[:-1]:
         part = part[step]

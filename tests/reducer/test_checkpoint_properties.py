@@ -6,12 +6,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from harness import canonical
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import Case, cut, mutated_streams, streams, to_lines, to_sse
 
 import agui_core as agui
+from support.folding import canonical
+from support.strategies import Case, cut, mutated_streams, streams, to_lines, to_sse
 
 ANY_STREAM = streams(noise=True, length=40) | mutated_streams(length=30)
 POLICIES = st.sampled_from(["strict", "lenient"])

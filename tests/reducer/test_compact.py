@@ -7,30 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from harness import canonical
 
 import agui_core as agui
+from support.events import FINISHED, STARTED, patch, run, say, spoken, text, text_end
+from support.folding import canonical
 
 Wire = dict[str, Any]
-
-STARTED: Wire = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
-FINISHED: Wire = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
-
-
-def text(id: str, *deltas: str, **more: Any) -> list[Wire]:
-    return [
-        {"type": "TEXT_MESSAGE_START", "messageId": id},
-        *({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": delta, **more} for delta in deltas),
-        {"type": "TEXT_MESSAGE_END", "messageId": id},
-    ]
-
-
-def run(*events: Wire) -> list[Wire]:
-    return [STARTED, *events, FINISHED]
-
-
-def patch(*operations: Wire, **more: Any) -> Wire:
-    return {"type": "STATE_DELTA", "delta": list(operations), **more}
 
 
 def put(path: str, value: Any) -> Wire:
@@ -53,8 +35,8 @@ def same(events: list[Wire], result: list[Wire], **start: Any) -> None:
 
 
 def test_a_message_keeps_one_content_event() -> None:
-    events = run(*text("m", "a", "b", "c"))
-    assert compacted(events) == run(*text("m", "abc"))
+    events = run(*spoken("m", "a", "b", "c"))
+    assert compacted(events) == run(*spoken("m", "abc"))
 
 
 def test_parallel_calls_keep_one_content_event_each() -> None:
@@ -96,7 +78,7 @@ def test_metadata_of_merged_content_is_merged() -> None:
 
 
 def test_a_single_event_passes_as_it_is() -> None:
-    events = run(*text("m", "a", rawEvent={"seq": 1}, timestamp=5))
+    events = run(text("m"), say("m", "a", rawEvent={"seq": 1}, timestamp=5), text_end("m"))
     assert compacted(events) == events
 
 
@@ -107,7 +89,7 @@ def test_a_message_dropped_while_open_comes_back_where_it_did() -> None:
         {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "lost"},
         {"type": "MESSAGES_SNAPSHOT", "messages": []},
         {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "new"},
-        *text("n", "other"),
+        *spoken("n", "other"),
         {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "er"},
         {"type": "TEXT_MESSAGE_END", "messageId": "m"},
     )
@@ -131,15 +113,15 @@ def test_text_and_reasoning_of_one_id_stay_in_order() -> None:
 
 
 def test_truncated_streams_keep_their_open_items() -> None:
-    events = run(*text("m", "a", "b"))[:-2]
+    events = run(*spoken("m", "a", "b"))[:-2]
     result = compacted(events)
-    assert result == [STARTED, {"type": "TEXT_MESSAGE_START", "messageId": "m"}, text("m", "ab")[1]]
+    assert result == [STARTED, {"type": "TEXT_MESSAGE_START", "messageId": "m"}, spoken("m", "ab")[1]]
     assert agui.reduce(result).status == "truncated"
 
 
 def test_merged_events_keep_the_limit_of_an_event() -> None:
     limits = agui.Limits(event_bytes=2_000)
-    events = run(*text("m", *["\x01" * 50] * 100))
+    events = run(*spoken("m", *["\x01" * 50] * 100))
     result = list(agui.compact(events, limits=limits))
     assert 3 < len(result) < 50
     reducer = agui.Reducer(limits=limits)
@@ -155,7 +137,7 @@ def test_patches_join_a_snapshot_that_waits() -> None:
     events = run(
         {"type": "STATE_SNAPSHOT", "snapshot": {"a": 0}},
         patch(put("/a", 1)),
-        *text("m", "x"),
+        *spoken("m", "x"),
         patch({"op": "add", "path": "/b", "value": [2**70]}),
         {"type": "STATE_SNAPSHOT", "snapshot": {"a": 5, "b": []}},
         patch({"op": "add", "path": "/b/-", "value": 10**30}),
@@ -251,7 +233,7 @@ def test_patches_of_an_activity_become_one() -> None:
     events = run(
         activity(),
         advance(put("/n", 1)),
-        *text("m", "x"),
+        *spoken("m", "x"),
         advance(put("/nope", 1), metadata={"tried": True}),
         advance({"op": "add", "path": "/m", "value": 1}, activityType="other", metadata={"done": 1}),
     )
@@ -266,7 +248,7 @@ def test_patches_of_an_activity_become_one() -> None:
 
 
 def test_an_activity_keeps_its_place_among_the_messages() -> None:
-    events = run(activity(), *text("m", "x"), activity(content={"n": 7}), advance(put("/n", 8)))
+    events = run(activity(), *spoken("m", "x"), activity(content={"n": 7}), advance(put("/n", 8)))
     result = compacted(events)
     assert [event["type"] for event in result].count("ACTIVITY_SNAPSHOT") == 2
     same(events, result)
@@ -291,28 +273,28 @@ def test_a_result_that_hides_an_activity_hides_only_what_comes_later() -> None:
 
 def test_raw_and_custom_events_are_kept_unless_told_otherwise() -> None:
     raw, custom = {"type": "RAW", "event": 1}, {"type": "CUSTOM", "name": "x", "value": None}
-    events = run(raw, *text("m", "a"), custom)
+    events = run(raw, *spoken("m", "a"), custom)
     assert compacted(events) == events
-    assert compacted(events, keep_raw=False) == run(*text("m", "a"), custom)
-    assert compacted(events, keep_raw=False, keep_custom=False) == run(*text("m", "a"))
+    assert compacted(events, keep_raw=False) == run(*spoken("m", "a"), custom)
+    assert compacted(events, keep_raw=False, keep_custom=False) == run(*spoken("m", "a"))
 
 
 def test_it_is_lazy() -> None:
     pulled: list[str] = []
 
     def source() -> Iterator[Wire]:
-        for event in run(*text("m", "a", "b")):
+        for event in run(*spoken("m", "a", "b")):
             pulled.append(event["type"])
             yield event
 
     result = agui.compact(source())
     assert next(result).type == "RUN_STARTED"
     assert pulled == ["RUN_STARTED"]
-    assert [event.type for event in result] == [event["type"] for event in run(*text("m", "ab"))][1:]
+    assert [event.type for event in result] == [event["type"] for event in run(*spoken("m", "ab"))][1:]
 
 
 def test_what_waits_goes_out_before_an_error() -> None:
-    events = [*run(*text("m", "a", "b"))[:4], {"type": "TEXT_MESSAGE_END", "messageId": "other"}]
+    events = [*run(*spoken("m", "a", "b"))[:4], {"type": "TEXT_MESSAGE_END", "messageId": "other"}]
     seen: list[Any] = []
     with pytest.raises(agui.ProtocolError, match="STR-2"):
         seen.extend(agui.compact(events))
@@ -321,7 +303,7 @@ def test_what_waits_goes_out_before_an_error() -> None:
 
 def test_a_source_that_fails_is_not_hidden() -> None:
     def source() -> Iterator[Wire]:
-        yield from run(*text("m", "a", "b"))[:4]
+        yield from run(*spoken("m", "a", "b"))[:4]
         raise OSError("gone")
 
     seen: list[Any] = []
@@ -337,7 +319,7 @@ def test_middleware_and_warnings_are_those_of_conform() -> None:
         for event in events:
             yield {**event, "delta": event["delta"].upper()} if "delta" in event else event
 
-    events = run(*text("m", "a", "b", unknown=1))
+    events = run(text("m"), say("m", "a", unknown=1), say("m", "b", unknown=1), text_end("m"))
     result = list(agui.compact(events, middleware=[shout], on_warning=warnings.append))
     assert agui.reduce(result).messages[0].content == "AB"
     assert {warning.rule for warning in warnings} == {"PROC-5"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness import canonical
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import Case, mutated_streams, streams
 
 import agui_core as agui
+from support.folding import canonical
+from support.strategies import Case, mutated_streams, streams
 
 LONG = streams(noise=True, length=60)
 LEAVE_OUT = [{}, {"keep_raw": False}, {"keep_custom": False, "keep_raw": False}]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from streams import (
-    Case,
-    accept,
+
+from support.events import (
     activity,
     activity_patch,
-    check,
     custom,
     ending,
     event,
@@ -18,13 +16,13 @@ from streams import (
     msg,
     op,
     raw,
-    refuse,
     run,
     say,
     started,
     text,
     text_end,
 )
+from support.rule_cases import Case, accept, check, refuse
 
 
 def shown(content: Any, kind: str = "todo", id: str = "a", **fields: Any) -> Any:

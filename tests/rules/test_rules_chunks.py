@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from streams import (
-    Case,
-    accept,
-    call_chunk,
-    check,
-    ending,
-    msg,
-    reason_chunk,
-    refuse,
-    run,
-    say,
-    text,
-    text_chunk,
-    text_end,
-    tool_call,
-)
 
 import agui_core as agui
+from support.events import call_chunk, ending, msg, reason_chunk, run, say, text, text_chunk, text_end, tool_call
+from support.rule_cases import Case, accept, check, refuse
 
 MADE_BY_F = [msg("assistant", "c", toolCalls=[tool_call("c", "f", "{}")])]
 

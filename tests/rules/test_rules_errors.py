@@ -7,7 +7,10 @@ import re
 from typing import Any
 
 import pytest
-from streams import (
+from test_rules_lenient import STRICT
+
+import agui_core as agui
+from support.events import (
     activity,
     activity_patch,
     args,
@@ -36,14 +39,11 @@ from streams import (
     text_chunk,
     text_end,
 )
-from test_rules_lenient import STRICT
-
-import agui_core as agui
 
 # A stream, and words of the refusal of its last event: besides the event and the rule, ids and the way out.
 TEXTS: list[tuple[list[Any], str, list[str]]] = [
     ([text()], "RUN-1", ["first", "RUN_STARTED"]),
-    (ending(started("r2")), "RUN-2", ["'r1'", "finish"]),
+    (ending(started("r2")), "RUN-2", ["'r'", "finish"]),
     ([*run(), text()], "RUN-2", ["RUN_STARTED"]),
     (ending(failed(), text()), "RUN-7", ["RUN_STARTED"]),
     (run(text("m1"), text("m2")), "RUN-4", ["'m1'", "'m2'", "close"]),

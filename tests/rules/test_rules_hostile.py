@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import canonical
 from test_rules_processing import EVENTS
 
 import agui_core as agui
+from support.folding import canonical
 
 HOSTILE = [
     "null",

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from streams import (
-    Case,
-    accept,
+
+from support.events import (
     activity,
     args,
     call,
     call_end,
-    check,
     custom,
     ending,
     failed,
@@ -23,7 +21,6 @@ from streams import (
     reason,
     reason_end,
     reason_start,
-    refuse,
     result,
     run,
     say,
@@ -35,6 +32,7 @@ from streams import (
     text_end,
     tool_call,
 )
+from support.rule_cases import Case, accept, check, refuse
 
 FAMILIES: dict[str, Any] = {
     "text": (text, say, text_end),
@@ -375,23 +373,23 @@ RESULTS = [
     accept(
         "TOOL-7",
         "right behind its call's message and the tool messages there",
-        run(result("c", id="t1"), result("d", id="t2")),
+        run(result("c", id="t"), result("d", id="t2")),
         held=HELD,
-        messages=[HELD[0], answer("c", id="t1"), answer("d", id="t2"), HELD[1]],
+        messages=[HELD[0], answer("c", id="t"), answer("d", id="t2"), HELD[1]],
     ),
     accept(
         "TOOL-7",
         "tool messages further down do not count",
-        run(result("c", id="t1")),
+        run(result("c", id="t")),
         held=[*HELD, answer("z", id="t9")],
-        messages=[HELD[0], answer("c", id="t1"), HELD[1], answer("z", id="t9")],
+        messages=[HELD[0], answer("c", id="t"), HELD[1], answer("z", id="t9")],
     ),
     accept(
         "TOOL-7",
         "metadata and owner come along",
-        run(result("c", id="t1", by="s1", meta={"x.k": None})),
+        run(result("c", id="t", by="s1", meta={"x.k": None})),
         held=HELD,
-        messages=[HELD[0], answer("c", id="t1", by="s1", metadata={"x.k": None}), HELD[1]],
+        messages=[HELD[0], answer("c", id="t", by="s1", metadata={"x.k": None}), HELD[1]],
     ),
     accept(
         "TOOL-7",
@@ -427,9 +425,9 @@ RESULTS = [
     accept(
         "OPEN-12",
         "a second result with another id: both are kept, in order",
-        run(result("c", "a", id="t1"), result("c", "b", id="t2")),
+        run(result("c", "a", id="t"), result("c", "b", id="t2")),
         held=HELD,
-        messages=[HELD[0], answer("c", "a", id="t1"), answer("c", "b", id="t2"), HELD[1]],
+        messages=[HELD[0], answer("c", "a", id="t"), answer("c", "b", id="t2"), HELD[1]],
         warns="OPEN-12",
     ),
     accept(
@@ -451,8 +449,8 @@ RESULTS = [
         "OPEN-12",
         "a second result for a call that the history answered",
         run(result("c", "b", id="t2")),
-        held=[HELD[0], answer("c", "a", id="t1"), HELD[1]],
-        messages=[HELD[0], answer("c", "a", id="t1"), answer("c", "b", id="t2"), HELD[1]],
+        held=[HELD[0], answer("c", "a", id="t"), HELD[1]],
+        messages=[HELD[0], answer("c", "a", id="t"), answer("c", "b", id="t2"), HELD[1]],
         warns="OPEN-12",
     ),
     accept(

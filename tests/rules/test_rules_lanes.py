@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from streams import (
-    Case,
-    accept,
+
+import agui_core as agui
+from support.events import (
     activity,
     activity_patch,
     args,
     call,
     call_chunk,
     call_end,
-    check,
     custom,
     ending,
     failed,
@@ -26,7 +25,6 @@ from streams import (
     reason_chunk,
     reason_end,
     reason_start,
-    refuse,
     result,
     run,
     say,
@@ -46,8 +44,7 @@ from streams import (
     text_end,
     tool_call,
 )
-
-import agui_core as agui
+from support.rule_cases import Case, accept, check, refuse
 
 MADE_BY_F = [msg("assistant", "c", toolCalls=[tool_call("c", "f", "{}")])]
 

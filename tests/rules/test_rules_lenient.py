@@ -16,16 +16,15 @@ import test_rules_runs as runs
 import test_rules_snapshots as snapshots
 import test_rules_state as states
 import test_rules_subagents as subagents
-from streams import (
-    Case,
-    accept,
+
+import agui_core as agui
+from support.events import (
     activity,
     activity_patch,
     args,
     call,
     call_chunk,
     call_end,
-    check,
     ending,
     failed,
     finished,
@@ -52,8 +51,7 @@ from streams import (
     text_end,
     tool_call,
 )
-
-import agui_core as agui
+from support.rule_cases import Case, accept, check
 
 
 def repaired(rules: str, title: str, events: list[Any], **expected: Any) -> Case:
@@ -308,7 +306,7 @@ RUNS = [
         "RUN-2",
         "a second start is ignored",
         ending(text("m"), started("r2"), say("m", "a"), text_end("m"), finished()),
-        run={"run_id": "r1"},
+        run={"run_id": "r"},
         messages=[msg("assistant", "m", "a")],
     ),
     repaired(

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from streams import (
-    Case,
-    accept,
+
+from support.events import (
     activity,
     call,
     call_end,
-    check,
     ending,
     event,
     msg,
     reason,
     reason_end,
     reason_start,
-    refuse,
     result,
     run,
     sealed,
@@ -27,6 +24,7 @@ from streams import (
     text_end,
     tool_call,
 )
+from support.rule_cases import Case, accept, check, refuse
 
 SPANS = [
     accept("REAS-2", "a span makes no message", run(span(), span_end()), messages=[]),

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from streams import (
-    Case,
-    accept,
+
+import agui_core as agui
+from support.events import (
     args,
     call,
     call_chunk,
     call_end,
-    check,
     custom,
     ending,
     failed,
@@ -21,7 +20,6 @@ from streams import (
     raw,
     reason_chunk,
     reason_start,
-    refuse,
     result,
     run,
     say,
@@ -38,8 +36,7 @@ from streams import (
     text_end,
     tool_call,
 )
-
-import agui_core as agui
+from support.rule_cases import Case, accept, check, refuse
 
 INTERRUPTED = {"type": "interrupt", "interrupts": [{"id": "i1", "reason": "approve", "message": "Really?"}]}
 CANCELLED = {"type": "cancelled"}
@@ -52,7 +49,7 @@ def second_run(*events: Any) -> list[Any]:
 
 
 ORDER = [
-    accept("RUN-1 RUN-2", "the smallest run", run(), messages=[], state={}, run={"thread_id": "t1", "run_id": "r1"}),
+    accept("RUN-1 RUN-2", "the smallest run", run(), messages=[], state={}, run={"thread_id": "t", "run_id": "r"}),
     accept("RUN-1 RUN-2", "a failure may open a stream", [failed("no quota")], status="failed"),
     accept("RUN-2", "a run after a failure at the start", [failed(), *run()]),
     accept("RUN-2 RUN-8", "two runs", [*run(), started("r2"), finished("r2")], run={"run_id": "r2"}),
@@ -79,8 +76,8 @@ ORDER = [
     refuse("RUN-1 RUN-3", "RAW first", [raw()], says=("RUN_STARTED",)),
     refuse("RUN-1 RUN-3", "CUSTOM first", [custom()], says=("RUN_STARTED",)),
     refuse("RUN-1", "a chunk first", [text_chunk("m", "x")], says=("RUN_STARTED",)),
-    refuse("RUN-2", "a nested start", ending(started("r2")), says=("r1", "finish")),
-    refuse("RUN-2", "the same start twice", ending(started()), says=("r1",)),
+    refuse("RUN-2", "a nested start", ending(started("r2")), says=("r", "finish")),
+    refuse("RUN-2", "the same start twice", ending(started()), says=("r",)),
     refuse("RUN-2", "two finishes", [*run(), finished()], says=("RUN_STARTED",)),
     refuse("RUN-2", "text after the finish", [*run(), text()], says=("RUN_STARTED",)),
     refuse("RUN-2 RUN-3 PASS-3", "RAW after the finish", [*run(), raw()]),
@@ -157,8 +154,8 @@ KEEPS = [
         [
             started(
                 input={
-                    "threadId": "t1",
-                    "runId": "r1",
+                    "threadId": "t",
+                    "runId": "r",
                     "messages": [msg("user", "u", "other"), msg("user", "v", "new")],
                     "state": {"n": 9},
                 }
@@ -173,7 +170,7 @@ KEEPS = [
     accept(
         "OPEN-2 RUN-8",
         "the echo of a later run counts as well",
-        [*run(), started("r2", input={"threadId": "t1", "runId": "r2", "messages": [msg("user", "u", "hi")]})],
+        [*run(), started("r2", input={"threadId": "t", "runId": "r2", "messages": [msg("user", "u", "hi")]})],
         messages=[msg("user", "u", "hi")],
         status="truncated",
     ),
@@ -181,16 +178,16 @@ KEEPS = [
         "OPEN-2 SUB-10",
         "an echoed message has its owner for the run",
         [
-            started(input={"threadId": "t1", "runId": "r1", "messages": [msg("assistant", "m", "x", by="s1")]}),
+            started(input={"threadId": "t", "runId": "r", "messages": [msg("assistant", "m", "x", by="s1")]}),
             text("m", by="s2"),
         ],
         ids=("m",),
     ),
-    refuse("RUN-12 PROC-7", "the echo is enforced", [started(input={"threadId": "t1", "runId": "r1"})]),
+    refuse("RUN-12 PROC-7", "the echo is enforced", [started(input={"threadId": "t", "runId": "r"})]),
     accept(
         "RUN-12 PROC-5",
         "unknown material in the echo is stripped",
-        [started(input={"threadId": "t1", "runId": "r1", "messages": [], "x": 1}), finished()],
+        [started(input={"threadId": "t", "runId": "r", "messages": [], "x": 1}), finished()],
         warns="PROC-5 /input/x",
     ),
 ]
@@ -269,7 +266,7 @@ VERDICTS = [
         ),
         status="interrupted",
     ),
-    accept("OPEN-1 RUN-10", "another runId at the end", [started("r1"), finished("other")], warns="OPEN-1|RUN-10"),
+    accept("OPEN-1 RUN-10", "another runId at the end", [started("r"), finished("other")], warns="OPEN-1|RUN-10"),
     accept(
         "OPEN-1 RUN-10", "another threadId at the end", [started(), finished(thread="other")], warns="OPEN-1|RUN-10"
     ),

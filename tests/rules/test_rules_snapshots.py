@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from streams import (
-    Case,
-    accept,
+
+import agui_core as agui
+from support.events import (
     activity,
     activity_patch,
     args,
     call,
     call_end,
-    check,
     ending,
     finished,
     msg,
@@ -21,7 +20,6 @@ from streams import (
     reason,
     reason_end,
     reason_start,
-    refuse,
     result,
     run,
     say,
@@ -31,8 +29,7 @@ from streams import (
     text_end,
     tool_call,
 )
-
-import agui_core as agui
+from support.rule_cases import Case, accept, check, refuse
 
 REPEATED_CALL = "a call id twice in a message: all are kept"
 """The lenient policy drops the second one."""
@@ -51,14 +48,14 @@ def shot(rules: str, title: str, before: list[Any], message_list: list[Any], aft
 U1, ACT1, R1, A1, A2 = (
     held("user", "u1"),
     held("activity", "act1"),
-    held("reasoning", "r1"),
+    held("reasoning", "r"),
     held("assistant", "a1"),
     held("assistant", "a2"),
 )
 NEW_U1, NEW_A2, NEW_R1, NEW_ACT1 = (
     held("user", "u1", "new"),
     held("assistant", "a2", "new"),
-    held("reasoning", "r1", "new"),
+    held("reasoning", "r", "new"),
     held("activity", "act1", "new"),
 )
 A3, R9, ACT9 = held("assistant", "a3"), held("reasoning", "r9"), held("activity", "act9")
@@ -108,8 +105,8 @@ RECONCILED = [
         "MSGS-4 MSGS-2",
         "a reasoning message that becomes another role counts as held",
         [R1, U1],
-        [held("assistant", "r1", "new")],
-        [held("assistant", "r1", "new")],
+        [held("assistant", "r", "new")],
+        [held("assistant", "r", "new")],
     ),
     shot(
         "MSGS-7 PROC-10",
@@ -122,7 +119,7 @@ RECONCILED = [
     shot(
         "REAS-12",
         "a copy without the encrypted value withdraws it",
-        [held("reasoning", "r1", encryptedValue="AA")],
+        [held("reasoning", "r", encryptedValue="AA")],
         [NEW_R1],
         [NEW_R1],
     ),

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from streams import (
-    Case,
-    accept,
+
+import agui_core as agui
+from support.events import (
     activity,
     activity_patch,
     args,
     call,
     call_end,
-    check,
     custom,
     ending,
     failed,
@@ -24,7 +23,6 @@ from streams import (
     reason,
     reason_end,
     reason_start,
-    refuse,
     result,
     run,
     say,
@@ -35,8 +33,7 @@ from streams import (
     text_end,
     tool_call,
 )
-
-import agui_core as agui
+from support.rule_cases import Case, accept, check, refuse
 
 STATE = [
     accept("STATE-1", "a snapshot replaces the whole", run(state({"a": 1}), state({"b": 2})), state={"b": 2}),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from streams import (
-    Case,
-    accept,
+
+from support.events import (
     activity,
     activity_patch,
     args,
     call,
     call_end,
-    check,
     custom,
     ending,
     failed,
@@ -23,7 +21,6 @@ from streams import (
     reason,
     reason_end,
     reason_start,
-    refuse,
     result,
     run,
     say,
@@ -42,6 +39,7 @@ from streams import (
     text_end,
     tool_call,
 )
+from support.rule_cases import Case, accept, check, refuse
 
 LIVES = [
     accept("SUB-5", "announced and finished", run(subagent(), text(by="s1"), text_end(), subagent_end())),

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from harness import shared_root
+from support.corpora import shared_root
 
 collect_ignore = [] if shared_root() else ["test_http_conformance.py"]

@@ -20,12 +20,12 @@ from typing import Any
 import anyio
 import pytest
 import trio
-from harness import PATIENCE
-from loopback import HEAD, chunk, loopback
-from watched import FINISHED, STARTED, content, end, sse, start
 
 import agui_core as agui
 from agui_core.stream import HttpAgent
+from support.clocks import PATIENCE
+from support.events import FINISHED, STARTED, say, sse, text, text_end
+from support.loopback import HEAD, chunk, loopback
 
 httpx2 = pytest.importorskip("httpx2")
 
@@ -45,7 +45,7 @@ def stream_of(rng: random.Random) -> bytes:
         events.append({**STARTED, "runId": f"r{number}"})
         names = [f"m{number}-{index}" for index in range(rng.randint(1, 3))]
         call = {"toolCallId": f"c{number}"}
-        events += [start(name) for name in names]
+        events += [text(name) for name in names]
         events.append({"type": "TOOL_CALL_START", **call, "toolCallName": "write"})
         events.append({"type": "STATE_SNAPSHOT", "snapshot": {"words": []}})
         for _ in range(rng.randint(0, 30)):
@@ -53,14 +53,14 @@ def stream_of(rng: random.Random) -> bytes:
             events.append(
                 rng.choice(
                     [
-                        content(word, rng.choice(names)),
-                        content(word, rng.choice(names)),
+                        say(rng.choice(names), word),
+                        say(rng.choice(names), word),
                         {"type": "TOOL_CALL_ARGS", **call, "delta": word},
                         {"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/words/-", "value": word}]},
                     ]
                 )
             )
-        events += [*(end(name) for name in names), {"type": "TOOL_CALL_END", **call}]
+        events += [*(text_end(name) for name in names), {"type": "TOOL_CALL_END", **call}]
         events.append({**FINISHED, "runId": f"r{number}"})
     return sse(events)
 

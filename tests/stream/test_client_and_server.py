@@ -8,11 +8,13 @@ from typing import Any
 
 import anyio
 import pytest
-from harness import PATIENCE
-from watched import Watched, text_of, text_run
 
 import agui_core as agui
 from agui_core.stream import EventStream, HttpAgent, serve
+from support.clocks import PATIENCE
+from support.events import text_run
+from support.folding import text_of
+from support.watched import Watched
 
 httpx2 = pytest.importorskip("httpx2")
 uvicorn = pytest.importorskip("uvicorn")

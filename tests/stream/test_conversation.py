@@ -6,13 +6,13 @@ from typing import Any
 
 import anyio
 import pytest
-from chats import Script, call, chatting, finish, run, say, settle, texts, tool_contents, tools
-from watched import Watched
 
 import agui_core as agui
 from agui_core.protocol.content import TextPart
 from agui_core.protocol.messages import UserMessage
 from agui_core.stream import follow
+from support.chats import Script, call, chatting, finish, run, say, settle, texts, tool_contents, tools
+from support.watched import Watched
 
 pytestmark = pytest.mark.anyio
 

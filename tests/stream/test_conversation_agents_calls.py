@@ -6,9 +6,9 @@ from typing import Any
 
 import anyio
 import pytest
-from chats import Script, call, chatting, finish, run, say, tool_contents, tools
 
 import agui_core as agui
+from support.chats import Script, call, chatting, finish, run, say, tool_contents, tools
 
 pytestmark = pytest.mark.anyio
 

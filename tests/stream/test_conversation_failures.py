@@ -6,10 +6,10 @@ from typing import Any
 
 import anyio
 import pytest
-from chats import Script, ask, call, chatting, finish, interrupted, read, run, say, settle, texts, tool_contents
-from virtual import virtual_time
 
 import agui_core as agui
+from support.chats import Script, ask, call, chatting, finish, interrupted, read, run, say, settle, texts, tool_contents
+from support.clocks import virtual_time
 
 pytestmark = pytest.mark.anyio
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import anyio
 import pytest
-from chats import call, finish, interrupted, say, settle, texts, tools
 
 import agui_core as agui
 from agui_core.stream import HttpAgent, serve
+from support.chats import call, finish, interrupted, say, settle, texts, tools
 
 httpx2 = pytest.importorskip("httpx2")
 uvicorn = pytest.importorskip("uvicorn")

@@ -6,10 +6,10 @@ from typing import Any
 
 import anyio
 import pytest
-from chats import Script, ask, call, chatting, interrupted, run, say, settle, texts, tool_contents, tools
 
 import agui_core as agui
 from agui_core.wire import encode
+from support.chats import Script, ask, call, chatting, interrupted, run, say, settle, texts, tool_contents, tools
 
 pytestmark = pytest.mark.anyio
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import anyio
 import pytest
-from chats import Script, ask, call, chatting, interrupted, read, run, say, settle, texts, tool_contents
 
 import agui_core as agui
 from agui_core.protocol.run import ResumeEntry
 from agui_core.tools import Verdict
+from support.chats import Script, ask, call, chatting, interrupted, read, run, say, settle, texts, tool_contents
 
 pytestmark = pytest.mark.anyio
 

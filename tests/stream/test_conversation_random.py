@@ -9,10 +9,10 @@ from typing import Any
 
 import anyio
 import pytest
-from chats import ask, call, interrupted, say, tools
 
 import agui_core as agui
 from agui_core.tools import Verdict
+from support.chats import ask, call, interrupted, say, tools
 
 pytestmark = pytest.mark.anyio
 

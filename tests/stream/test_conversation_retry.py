@@ -6,11 +6,11 @@ from typing import Any
 
 import anyio
 import pytest
-from chats import call, chatting, finish, run, say, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agui_core as agui
+from support.chats import call, chatting, finish, run, say, texts
 
 pytestmark = pytest.mark.anyio
 

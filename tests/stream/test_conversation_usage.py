@@ -6,10 +6,10 @@ from typing import Any
 
 import anyio
 import pytest
-from chats import Script, call, chatting, finish, run, say, settle, tools
 
 import agui_core as agui
 from agui_core.stream.usage import TokenSum, Usage
+from support.chats import Script, call, chatting, finish, run, say, settle, tools
 
 pytestmark = pytest.mark.anyio
 

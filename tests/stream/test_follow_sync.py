@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import pytest
-from watched import FINISHED, STARTED, content, lines, sse, start, text_of, text_run
 
 import agui_core as agui
 from agui_core.stream import follow_sync
+from support.events import FINISHED, STARTED, lines, say, sse, text, text_run
+from support.folding import text_of
 
 
 def show(run: Any, seen: list[Any] | None = None) -> list[Any]:
@@ -49,7 +50,7 @@ def test_an_update_after_every_read() -> None:
 
 
 def test_an_update_is_frozen_at_its_first_read() -> None:
-    with follow_sync([STARTED, start(), content("a"), content("b")]) as run:
+    with follow_sync([STARTED, text(), say(delta="a"), say(delta="b")]) as run:
         updates = run.updates()
         first = next(updates)
         next(updates)
@@ -72,7 +73,7 @@ def test_the_sources_own_exception() -> None:
 
 
 def test_a_refusal_is_raised_after_an_update_that_shows_it() -> None:
-    source = Source([sse([STARTED, content("a")]), sse([FINISHED])])
+    source = Source([sse([STARTED, say(delta="a")]), sse([FINISHED])])
     seen: list[Any] = []
     with follow_sync(source) as run:
         updates = run.updates()

@@ -10,12 +10,13 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from harness import PATIENCE
-from virtual import virtual_time
-from watched import FINISHED, STARTED, Watched, content, end, lines, sse, start, text_of, text_run
 
 import agui_core as agui
 from agui_core.stream import follow
+from support.clocks import PATIENCE, virtual_time
+from support.events import FINISHED, STARTED, lines, say, sse, text, text_end, text_run
+from support.folding import text_of
+from support.watched import Watched
 
 pytestmark = pytest.mark.anyio
 
@@ -96,7 +97,7 @@ async def test_options_make_a_reducer() -> None:
 
     async with follow(Watched(text_run("a")), middleware=[renamed]) as run:
         assert (await collect(run, 0))[-1][0] == "seen"
-    async with follow(Watched([content("a")]), policy="lenient") as run:
+    async with follow(Watched([say(delta="a")]), policy="lenient") as run:
         await collect(run, 0)
     assert run.warnings == run.reducer.warnings != ()
     async with follow(Watched([sse(text_run("x" * 500))]), limits=agui.Limits(event_bytes=300)) as run:
@@ -108,7 +109,7 @@ async def test_options_make_a_reducer() -> None:
 async def test_goes_on_with_a_reducer() -> None:
     reducer = agui.reduce(text_run("a"))
     async with follow(
-        Watched([{**STARTED, "runId": "r2"}, start("n"), content("b", "n"), end("n")]), reducer=reducer
+        Watched([{**STARTED, "runId": "r2"}, text("n"), say("n", "b"), text_end("n")]), reducer=reducer
     ) as run:
         assert run.reducer is reducer
         updates = run.updates(0)
@@ -173,7 +174,7 @@ async def test_an_update_is_frozen_at_its_first_read() -> None:
 
 
 async def test_changes_that_nobody_read_are_in_the_next_update() -> None:
-    async with follow(Watched([STARTED, start("a"), end("a"), start("b"), end("b"), FINISHED])) as run:
+    async with follow(Watched([STARTED, text("a"), text_end("a"), text("b"), text_end("b"), FINISHED])) as run:
         updates = run.updates(0)
         for _ in range(5):
             update = await anext(updates)
@@ -217,10 +218,10 @@ async def test_reads_at_most_an_interval_ahead() -> None:
     async def endless() -> AsyncIterator[Any]:
         nonlocal pulled
         yield STARTED
-        yield start()
+        yield text()
         while True:
             pulled += 1
-            yield content("x")
+            yield say(delta="x")
             await anyio.sleep(0.001)
 
     pulled = 0
@@ -313,7 +314,7 @@ async def test_an_exception_after_the_end_leaves_the_run_finished(interval: floa
 
 
 @pytest.mark.parametrize("interval", [0, QUICK])
-@pytest.mark.parametrize("bad", [content("x", "unknown"), sse([content("x", "unknown"), FINISHED])])
+@pytest.mark.parametrize("bad", [say("unknown", "x"), sse([say("unknown", "x"), FINISHED])])
 async def test_a_refusal_is_raised_after_an_update_that_shows_it(bad: Any, interval: float) -> None:
     source = Watched([*text_run("a")[:3], bad], stall=True)
     seen: Seen = []

@@ -8,14 +8,14 @@ from typing import Any
 
 import anyio
 import pytest
-from harness import PATIENCE
-from loopback import HEAD, Server, beside, chunk, loopback
-from virtual import virtual_time
-from watched import FINISHED, STARTED, content, sse, start, text_of, text_run
 
 import agui_core as agui
 from agui_core.protocol.messages import UserMessage
 from agui_core.stream import HttpAgent
+from support.clocks import PATIENCE, virtual_time
+from support.events import FINISHED, STARTED, say, sse, text, text_run
+from support.folding import text_of
+from support.loopback import HEAD, Server, beside, chunk, loopback
 
 httpx2 = pytest.importorskip("httpx2")
 pytestmark = pytest.mark.anyio
@@ -298,7 +298,7 @@ async def test_RUN_17_a_clean_end_without_a_terminal_event_is_truncated() -> Non
 
 async def test_a_refused_stream_closes_the_connection() -> None:
     async with (
-        loopback(answer(sse([STARTED, content("x")]), then=anyio.sleep_forever)) as server,
+        loopback(answer(sse([STARTED, say(delta="x")]), then=anyio.sleep_forever)) as server,
         HttpAgent(server.url).run(INPUT) as run,
     ):
         with pytest.raises(agui.ProtocolError):
@@ -309,7 +309,7 @@ async def test_a_refused_stream_closes_the_connection() -> None:
 
 @virtual_time
 async def test_idle_timeout() -> None:
-    async with beside(answer(sse([STARTED, start()]), then=anyio.sleep_forever)) as server:
+    async with beside(answer(sse([STARTED, text()]), then=anyio.sleep_forever)) as server:
         async with HttpAgent(server.url, idle_timeout=0.05).run(INPUT) as run:
             with pytest.raises(agui.TransportError, match="idle_timeout"):
                 await finish(run)

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import canonical, shared_root
-from watched import sse
 
 import agui_core as agui
 from agui_core.stream import HttpAgent
+from support.corpora import shared_root
+from support.events import sse
+from support.folding import canonical
 
 httpx2 = pytest.importorskip("httpx2")
 pytestmark = pytest.mark.anyio

@@ -9,12 +9,13 @@ from typing import Any
 
 import anyio
 import pytest
-from asgi import Exchange, exchange
-from virtual import virtual_time
-from watched import FINISHED, STARTED, Watched, content, end, start, text_run
 
 import agui_core as agui
 from agui_core.stream import EventStream, serve
+from support.asgi import Exchange, exchange
+from support.clocks import virtual_time
+from support.events import FINISHED, STARTED, say, text, text_end, text_run
+from support.watched import Watched
 
 pytestmark = pytest.mark.anyio
 
@@ -229,7 +230,7 @@ def crashing(run_input: Any) -> Any:
         crashing,
         giving(error=KeyError("secret")),
         giving(),
-        giving(content("early")),
+        giving(say(delta="early")),
         giving(3),
         lambda run_input: 3,
         giving({"type": "UNKNOWN"}),
@@ -249,7 +250,7 @@ async def test_before_the_first_event_it_is_http_500(handler: Any, caplog: pytes
     [
         giving(*text_run("a")[:3], error=KeyError("secret")),
         giving(*text_run("a")[:3]),
-        giving(*text_run("a")[:3], content("secret", "unopened")),
+        giving(*text_run("a")[:3], say("unopened", "secret")),
         giving(*text_run("a")[:3], FINISHED),
         giving(*text_run("a")[:3], {"type": "CUSTOM", "name": "x", "value": float("nan")}),
     ],
@@ -404,11 +405,11 @@ async def test_pings_while_idle() -> None:
 async def test_no_pings_while_events_flow() -> None:
     async def busy() -> AsyncIterator[Any]:
         yield STARTED
-        yield start()
+        yield text()
         for _ in range(20):
             await anyio.sleep(0.005)
-            yield content("x")
-        yield end()
+            yield say(delta="x")
+        yield text_end()
         yield FINISHED
 
     made = await exchange(EventStream(busy(), ping=0.5))
@@ -431,7 +432,7 @@ async def test_a_client_that_is_gone_when_it_is_pinged() -> None:
 
 
 async def test_events_as_they_are() -> None:
-    odd = [content("early"), b'{"type":"UNKNOWN", "n": 1.0}', '{"type":"RUN_ERROR","message":"x"}']
+    odd = [say(delta="early"), b'{"type":"UNKNOWN", "n": 1.0}', '{"type":"RUN_ERROR","message":"x"}']
     made = await exchange(EventStream(Watched(odd, error=KeyError()), policy=None))
     assert made.events == [odd[0], {"type": "UNKNOWN", "n": 1.0}, {"type": "RUN_ERROR", "message": "x"}]
     assert b'"n": 1.0' in made.body
@@ -446,7 +447,7 @@ async def test_events_as_they_are() -> None:
 
 
 async def test_lenient() -> None:
-    made = await exchange(EventStream(Watched([content("a")]), policy="lenient"))
+    made = await exchange(EventStream(Watched([say(delta="a")]), policy="lenient"))
     assert made.types[:3] == ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"]
 
 

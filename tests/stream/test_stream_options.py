@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 import pytest
-from asgi import exchange
-from watched import FINISHED, STARTED, Watched
 
 from agui_core.stream import Conversation, EventStream, HttpAgent, serve
+from support.asgi import exchange
+from support.events import FINISHED, STARTED
+from support.watched import Watched
 
 httpx2 = pytest.importorskip("httpx2")
 

@@ -8,12 +8,14 @@ import random
 from typing import Any
 
 import pytest
-from chats import read
-from watched import FINISHED, STARTED, Watched, lines, text_of, text_run
 
 import agui_core as agui
 from agui_core.stream import Conversation, follow, follow_sync
 from agui_core.stream.json_line_end import JsonLineEnd
+from support.chats import read
+from support.events import FINISHED, STARTED, lines, text_run
+from support.folding import text_of
+from support.watched import Watched
 
 QUICK = 0.001
 TRAPS = ["}{", '"}', '{"', '\\"}{', "\\", "}\n{", "\\\\", '"}{"type":"RUN_FINISHED"}', "\u2028é}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from harness import shared_root
+from support.corpora import shared_root
 
 collect_ignore = [
     *([] if shared_root() else ["test_calls_recordings.py"]),

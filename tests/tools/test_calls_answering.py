@@ -10,13 +10,13 @@ import anyio
 import anyio.lowlevel
 import msgspec
 import pytest
-from call_streams import answer_of, answers, call, feed, finished, kinds, one, run, started, thread
-from harness import PATIENCE
 
 from agui_core.errors import AGUIError, ApprovalError
 from agui_core.protocol.content import ImagePart, TextPart, UrlSource
 from agui_core.protocol.messages import ToolMessage
 from agui_core.tools import Calls, ToolContext, ToolError, Toolset
+from support.call_streams import answer_of, answers, call, feed, finished, kinds, one, run, started, thread
+from support.clocks import PATIENCE
 
 pytestmark = pytest.mark.anyio
 SECRET = "/srv/app/keys.pem"

@@ -6,11 +6,23 @@ from typing import Any
 
 import anyio
 import pytest
-from call_streams import answers, call, feed, finished, interrupt, interrupted, kinds, opened, run, started, thread
-from virtual import virtual_time
 
 from agui_core.errors import ApprovalError, ResumeError
 from agui_core.tools import ApprovalRequest, Calls, InvalidArguments, Toolset, Verdict
+from support.call_streams import (
+    answers,
+    call,
+    feed,
+    finished,
+    interrupt,
+    interrupted,
+    kinds,
+    opened,
+    run,
+    started,
+    thread,
+)
+from support.clocks import virtual_time
 
 pytestmark = pytest.mark.anyio
 

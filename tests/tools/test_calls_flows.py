@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from call_streams import answers, call, feed, finished, interrupted, kinds, result, run, started, thread
 
 from agui_core.errors import AGUIError, DecodeError
 from agui_core.protocol.messages import ToolMessage, UserMessage
@@ -16,6 +15,7 @@ from agui_core.protocol.run import ResumeEntry, RunAgentInput
 from agui_core.reducer import Reducer
 from agui_core.tools import ApprovalRequest, Calls, Toolset, Verdict, decisions, interrupt_for
 from agui_core.wire import decode, encode, encode_sse, to_wire
+from support.call_streams import answers, call, feed, finished, interrupted, kinds, result, run, started, thread
 
 pytestmark = pytest.mark.anyio
 

@@ -6,10 +6,11 @@ from base64 import b64decode
 from zlib import decompress
 
 import pytest
-from call_streams import answers, call, feed, finished, kinds, run, snapshot, started
 
 from agui_core.errors import ResumeError
 from agui_core.tools import Calls, Toolset
+from support.call_streams import answers, call, feed, finished, kinds, run, started
+from support.events import snapshot
 
 pytestmark = pytest.mark.anyio
 

@@ -7,9 +7,9 @@ import sys
 from typing import Any
 
 import pytest
-from call_streams import answers, call, kinds, run, thread
 
 from agui_core.tools import Toolset
+from support.call_streams import answers, call, kinds, run, thread
 
 pytestmark = pytest.mark.anyio
 

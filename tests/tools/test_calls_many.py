@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from call_streams import answers, call, kinds, run, thread
-from harness import PATIENCE
 
 from agui_core.tools import ApprovalRequest, Calls, ToolError, Toolset, Verdict
 from agui_core.tools.concurrency import abandoned_threads
+from support.call_streams import answers, call, kinds, run, thread
+from support.clocks import PATIENCE
 
 pytestmark = pytest.mark.anyio
 

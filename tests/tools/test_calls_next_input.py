@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from call_streams import (
+
+from agui_core.errors import AGUIError, ProtocolError, ResumeError
+from agui_core.protocol.messages import AssistantMessage, FunctionCall, ToolCall, UserMessage
+from agui_core.protocol.run import Context, RunAgentInput
+from agui_core.reducer import Reducer
+from agui_core.tools import Calls, Toolset
+from agui_core.wire import to_wire
+from support.call_streams import (
     answers,
     call,
     feed,
@@ -18,13 +25,6 @@ from call_streams import (
     started,
     thread,
 )
-
-from agui_core.errors import AGUIError, ProtocolError, ResumeError
-from agui_core.protocol.messages import AssistantMessage, FunctionCall, ToolCall, UserMessage
-from agui_core.protocol.run import Context, RunAgentInput
-from agui_core.reducer import Reducer
-from agui_core.tools import Calls, Toolset
-from agui_core.wire import to_wire
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from call_streams import call, feed, finished, interrupt, interrupted, result, snapshot, started
 
 from agui_core.errors import AGUIError, ApprovalError, ProtocolError, ResumeError
 from agui_core.protocol.messages import ToolMessage
@@ -16,6 +15,8 @@ from agui_core.reducer import Reducer
 from agui_core.tools import ApprovalRequest, Calls, InvalidArguments, Toolset, Verdict
 from agui_core.tools.states import TRANSITIONS
 from agui_core.wire import to_wire
+from support.call_streams import call, feed, finished, interrupt, interrupted, result, started
+from support.events import snapshot
 
 pytestmark = pytest.mark.anyio
 

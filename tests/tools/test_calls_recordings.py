@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from call_streams import feed
 
 from agui_core.errors import ProtocolError, ResumeError
 from agui_core.protocol.messages import ActivityMessage, ToolMessage
@@ -17,6 +16,7 @@ from agui_core.tools import Calls, Toolset, Verdict, langgraph_interrupts
 from agui_core.warnings import WarningLog
 from agui_core.wire import decode, encode, to_wire
 from agui_core.wire.outgoing import readable
+from support.call_streams import feed
 
 
 def play(folder: Path, name: str) -> tuple[Calls, list[str]]:

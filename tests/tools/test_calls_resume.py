@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from call_streams import call, feed, finished, interrupt, interrupted, result, run, started, thread
 from msgspec.structs import replace
 
 from agui_core.errors import ProtocolError, ResumeError
@@ -30,6 +29,7 @@ from agui_core.tools import (
 )
 from agui_core.tools.interrupts import expired
 from agui_core.wire import encode, to_wire
+from support.call_streams import call, feed, finished, interrupt, interrupted, result, run, started, thread
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 

@@ -8,13 +8,12 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from call_streams import answer_of, answers, call, feed, kinds, one, run, thread
-from harness import PATIENCE
-from virtual import VirtualLoop, let_pass, still_time, virtual_time
 
 from agui_core.errors import AGUIError
 from agui_core.reducer import Reducer
 from agui_core.tools import Calls, Toolset
+from support.call_streams import answer_of, answers, call, feed, kinds, one, run, thread
+from support.clocks import PATIENCE, VirtualLoop, let_pass, still_time, virtual_time
 
 pytestmark = pytest.mark.anyio
 SECRET = "/srv/app/keys.pem"

@@ -6,20 +6,6 @@ import itertools
 from typing import get_args
 
 import pytest
-from call_streams import (
-    Event,
-    call,
-    feed,
-    finished,
-    interrupt,
-    interrupted,
-    opened,
-    result,
-    run,
-    snapshot,
-    started,
-    thread,
-)
 
 from agui_core.errors import ApprovalError
 from agui_core.protocol.messages import ToolMessage
@@ -35,6 +21,20 @@ from agui_core.tools.states import (
     sum_up,
     who_acts,
 )
+from support.call_streams import (
+    Event,
+    call,
+    feed,
+    finished,
+    interrupt,
+    interrupted,
+    opened,
+    result,
+    run,
+    started,
+    thread,
+)
+from support.events import snapshot
 
 STATES: tuple[CallState, ...] = get_args(CallState)
 SIGNALS: tuple[Signal, ...] = get_args(Signal)

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
-from call_streams import call, feed, finished, snapshot, started
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,8 @@ from agui_core.protocol.messages import ToolMessage
 from agui_core.reducer import Reducer
 from agui_core.tools import Calls, InvalidArguments, ToolContext, Toolset
 from agui_core.wire import to_wire
+from support.call_streams import call, feed, finished, started
+from support.events import snapshot
 
 Step: TypeAlias = tuple[Any, ...]
 Key: TypeAlias = tuple[str, str, float]

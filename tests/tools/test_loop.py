@@ -8,8 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from harness import PATIENCE
-from loop_runs import adding, call, given, go, scripted
 
 import agui_core as agui
 from agui_core.protocol import messages as m
@@ -18,6 +16,8 @@ from agui_core.protocol.run import ToolDeclaration
 from agui_core.tools import Calls, ToolContext, ToolError, Toolset
 from agui_core.tools.decision import normalise
 from agui_core.tools.loop import ToolLoop
+from support.clocks import PATIENCE
+from support.loop_runs import adding, call, given, go, scripted
 
 pytestmark = pytest.mark.anyio
 SECRET = "/srv/app/keys.pem"

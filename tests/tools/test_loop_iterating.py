@@ -8,14 +8,13 @@ from typing import Any
 
 import anyio
 import pytest
-from harness import PATIENCE
-from loop_runs import adding, call, given, go, scripted
-from virtual import virtual_time
 
 import agui_core as agui
 from agui_core.stream import serve
 from agui_core.tools import Toolset
 from agui_core.tools.loop import ToolLoop
+from support.clocks import PATIENCE, virtual_time
+from support.loop_runs import adding, call, given, go, scripted
 
 pytestmark = pytest.mark.anyio
 

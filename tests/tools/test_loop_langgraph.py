@@ -9,7 +9,6 @@ import httpx2
 import pytest
 from ag_ui_langgraph import LangGraphAgent, add_langgraph_fastapi_endpoint
 from fastapi import FastAPI
-from langgraph_assistant import assistant_graph
 
 import agui_core as agui
 from agui_core.cli import demo_agent
@@ -17,6 +16,7 @@ from agui_core.protocol import messages as m
 from agui_core.stream import HttpAgent, serve
 from agui_core.tools import Calls, Toolset
 from agui_core.tools.loop import ToolLoop
+from support.langgraph_assistant import assistant_graph
 
 pytestmark = [
     pytest.mark.anyio,

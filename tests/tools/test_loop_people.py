@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from loop_runs import Went, adding, again, call, entry, given, go, scripted
 
 import agui_core as agui
 from agui_core.protocol import messages as m
 from agui_core.protocol.run import ResumeEntry, ToolDeclaration
 from agui_core.tools import Toolset
 from agui_core.tools.loop import ToolLoop
+from support.loop_runs import Went, adding, again, call, entry, given, go, scripted
 
 pytestmark = pytest.mark.anyio
 

@@ -8,13 +8,13 @@ import anyio
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
-from loop_runs import Went, again, entry, given, go
 
 import agui_core as agui
 from agui_core.protocol import messages as m
 from agui_core.protocol.run import ToolDeclaration
 from agui_core.tools import Toolset
 from agui_core.tools.loop import ToolLoop
+from support.loop_runs import Went, again, entry, given, go
 
 NAMES = ["add", "pay", "fail", "nope", "navigate"]
 ARGUMENTS = ["", "{}", '{"a":1}', '{"a":2}', '{"a":"x"}', "{", "[]", {"a": 1}, {"a": 3}]

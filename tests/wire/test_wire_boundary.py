@@ -14,10 +14,9 @@ from agui_core.protocol.messages import Message
 from agui_core.protocol.run import RunAgentInput
 from agui_core.warnings import WarningLog
 from agui_core.wire import Boundary, Decoder, to_wire
+from support.events import FINISHED, STARTED
 
-FINISHED = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 INPUT = {"threadId": "t", "runId": "r", "messages": []}
-STARTED = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
 IMAGE = {"type": "image", "source": {"type": "url", "value": "u"}}
 TOOL = {"name": "n", "description": "d"}
 RESUME = {"interruptId": "i", "status": "resolved"}

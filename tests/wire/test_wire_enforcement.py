@@ -13,9 +13,9 @@ from agui_core.errors import DecodeError, ProtocolError
 from agui_core.protocol.events import EVENT_TYPES
 from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire import Decoder, decode, to_wire
+from support.events import FINISHED
 
 START = {"type": "TEXT_MESSAGE_START", "messageId": "m"}
-FINISHED = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 RESULT = {"type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c"}
 URL = {"type": "url", "value": "u"}
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from support import events
+
 __all__ = ["HANG", "Endpoint", "call", "endpoint", "say"]
 
 Wire = dict[str, Any]
@@ -17,19 +19,12 @@ HANG: Wire = {"type": "HANG"}
 
 
 def say(text: str, id: str = "m") -> list[Wire]:
-    return [
-        {"type": "TEXT_MESSAGE_START", "messageId": id},
-        *({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": piece} for piece in text.split("|")),
-        {"type": "TEXT_MESSAGE_END", "messageId": id},
-    ]
+    """A message in the pieces between the bars."""
+    return events.spoken(id, *text.split("|"))
 
 
 def call(id: str, name: str, *arguments: str) -> list[Wire]:
-    return [
-        {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name},
-        *({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": piece} for piece in arguments),
-        {"type": "TOOL_CALL_END", "toolCallId": id},
-    ]
+    return events.called(id, *arguments, name=name)
 
 
 class Endpoint:

@@ -9,87 +9,57 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import pytest
-from harness import canonical
 
 import agui_core as agui
+from support import events
+from support.events import (
+    FINISHED,
+    STARTED,
+    args,
+    patch,
+    reason,
+    reason_start,
+    say,
+    snapshot,
+    span,
+    state,
+    step,
+    subagent,
+    subagent_end,
+    text,
+    text_chunk,
+)
+from support.folding import canonical
 
 Wire = dict[str, Any]
-STARTED = {"type": "RUN_STARTED", "threadId": "t1", "runId": "r1"}
-FINISHED = {"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1"}
-
-
-def text(id: str, **fields: Any) -> Wire:
-    return {"type": "TEXT_MESSAGE_START", "messageId": id, **fields}
-
-
-def say(id: str, delta: str) -> Wire:
-    return {"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": delta}
 
 
 def chunk(id: str, by: str | None = None, delta: str = "x") -> Wire:
-    tag = {} if by is None else {"subagentRunId": by}
-    return {"type": "TEXT_MESSAGE_CHUNK", "messageId": id, "delta": delta, **tag}
+    return text_chunk(id, delta, **({} if by is None else {"by": by}))
 
 
 def call(id: str, parent: str | None = None) -> Wire:
-    named = {} if parent is None else {"parentMessageId": parent}
-    return {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": "f", **named}
-
-
-def args(id: str, delta: str) -> Wire:
-    return {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": delta}
+    return events.call(id, **({} if parent is None else {"parentMessageId": parent}))
 
 
 def call_chunk(id: str, delta: str) -> Wire:
-    return {"type": "TOOL_CALL_CHUNK", "toolCallId": id, "toolCallName": "f", "delta": delta}
-
-
-def reasoning(id: str) -> Wire:
-    return {"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}
-
-
-def think(id: str, delta: str) -> Wire:
-    return {"type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": delta}
-
-
-def span(id: str) -> Wire:
-    return {"type": "REASONING_START", "messageId": id}
-
-
-def step(name: str) -> Wire:
-    return {"type": "STEP_STARTED", "stepName": name}
+    return events.call_chunk(id, delta, "f")
 
 
 def result(id: str, call: str = "c", content: Any = "x") -> Wire:
-    return {"type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": call, "content": content}
+    return events.result(call, content, id)
 
 
 def activity(id: str, content: Any = None) -> Wire:
-    return {"type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": "t", "content": content or {}}
-
-
-def subagent(id: str) -> Wire:
-    return {"type": "SUBAGENT_STARTED", "subagentRunId": id, "name": "n"}
-
-
-def subagent_end(id: str) -> Wire:
-    return {"type": "SUBAGENT_FINISHED", "subagentRunId": id}
-
-
-def custom(value: Any) -> Wire:
-    return {"type": "CUSTOM", "name": "x", "value": value}
-
-
-def state(value: Any) -> Wire:
-    return {"type": "STATE_SNAPSHOT", "snapshot": value}
-
-
-def patch(*operations: Wire) -> Wire:
-    return {"type": "STATE_DELTA", "delta": list(operations)}
+    return events.activity(id, "t", content)
 
 
 def activity_patch(id: str, *operations: Wire) -> Wire:
-    return {"type": "ACTIVITY_DELTA", "messageId": id, "activityType": "t", "patch": list(operations)}
+    return events.activity_patch(id, "t", *operations)
+
+
+def custom(value: Any) -> Wire:
+    return events.custom("x", value)
 
 
 def put(path: str, value: Any) -> Wire:
@@ -111,10 +81,6 @@ def assistant(id: str, *calls: str) -> Wire:
         "role": "assistant",
         "toolCalls": [{"id": call, "type": "function", "function": function} for call in calls],
     }
-
-
-def snapshot(*messages: Wire) -> Wire:
-    return {"type": "MESSAGES_SNAPSHOT", "messages": list(messages)}
 
 
 def apply_all(reducer: agui.Reducer, events: Iterable[object]) -> None:
@@ -148,7 +114,7 @@ class Bound(NamedTuple):
 TEN = "0123456789"
 BOUNDS = [
     Bound("messages", 2, [text("a"), text("b")], text("c")),
-    Bound("messages", 2, [text("a"), reasoning("b")], reasoning("c")),
+    Bound("messages", 2, [text("a"), reason_start("b")], reason_start("c")),
     Bound("messages", 2, [text("a"), call("b")], call("c")),
     Bound("messages", 2, [text("a"), call("b", "a"), call("d", "n")], call("c", "z")),
     Bound("messages", 2, [text("a"), result("b")], result("c")),
@@ -166,7 +132,7 @@ BOUNDS = [
     Bound("tool_calls_per_message", 2, [snapshot(assistant("m", "a", "b"))], snapshot(assistant("m", "a", "b", "c"))),
     Bound("open_items", 2, [text("a"), text("b")], text("c")),
     Bound("open_items", 2, [text("a"), call("b")], call("c")),
-    Bound("open_items", 2, [text("a"), reasoning("b")], reasoning("c")),
+    Bound("open_items", 2, [text("a"), reason_start("b")], reason_start("c")),
     Bound("open_items", 2, [text("a"), span("b")], span("c")),
     Bound("open_items", 2, [text("a"), step("b")], step("c")),
     Bound("open_items", 2, [text("a"), text("b")], chunk("c")),
@@ -178,14 +144,14 @@ BOUNDS = [
     Bound("item_characters", 10, [text("m"), say("m", "é" * 10), text("n"), say("n", TEN)], say("m", "x")),
     Bound("item_characters", 10, [text("m")], say("m", TEN + "x")),
     Bound("item_characters", 10, [call("c"), args("c", TEN), call("d"), args("d", TEN)], args("c", "x")),
-    Bound("item_characters", 10, [reasoning("q"), think("q", TEN)], think("q", "x")),
+    Bound("item_characters", 10, [reason_start("q"), reason("q", TEN)], reason("q", "x")),
     Bound("item_characters", 10, [chunk("m", delta=TEN)], chunk("m")),
     Bound("item_characters", 10, [call_chunk("c", TEN)], call_chunk("c", "x")),
     Bound("item_characters", 10, [result("t", content=TEN)], result("u", content=TEN + "x")),
     Bound("item_characters", 10, [snapshot(user("a", TEN))], snapshot(user("a", TEN + "x"))),
     Bound("characters", 20, [text("m"), say("m", TEN), text("n"), say("n", TEN)], say("n", "x")),
     Bound("characters", 20, [text("m"), say("m", TEN), call("c"), *[args("c", "x")] * 10], args("c", "x")),
-    Bound("characters", 20, [reasoning("q"), think("q", TEN), chunk("m", delta=TEN)], chunk("m")),
+    Bound("characters", 20, [reason_start("q"), reason("q", TEN), chunk("m", delta=TEN)], chunk("m")),
     Bound("characters", 20, [result("t", content=TEN), result("u", content=TEN)], result("v")),
     Bound("characters", 20, [snapshot(user("a", TEN), user("b", TEN))], snapshot(user("a", TEN), user("b", TEN + "x"))),
     Bound("nodes", 10, [state(list(range(9)))], state(list(range(10)))),
@@ -274,7 +240,7 @@ def test_bound_in_one_read(bound: Bound) -> None:
 
 def test_the_echo_of_a_run_input_counts() -> None:
     messages = [user("a"), user("b"), assistant("m", "c", "d")]
-    echo = {**STARTED, "input": {"threadId": "t1", "runId": "r1", "messages": messages}}
+    echo = {**STARTED, "input": {"threadId": "t", "runId": "r", "messages": messages}}
     for limit, value in (("messages", 2), ("tool_calls", 1)):
         reducer = agui.Reducer(limits=agui.Limits(**{limit: value}))
         with pytest.raises(agui.LimitExceeded) as refusal:

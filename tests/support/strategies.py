@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from author import ACTIONS, Author
 from hypothesis import strategies as st
-from ledger import DELTAS, EVERY_ID, STATES, TAGS, Draw, Wire, below
+
+from support.stream_author import ACTIONS, Author
+from support.stream_ledger import DELTAS, EVERY_ID, STATES, TAGS, Draw, Wire, below
 
 __all__ = [
     "Case",

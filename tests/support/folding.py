@@ -1,39 +1,17 @@
-"""What the test files share: where the corpora lie, folding a stream to its end or its refusal, comparing JSON."""
+"""Folding a stream to its end or its refusal, and comparing JSON."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import agui_core as agui
 
-__all__ = ["PATIENCE", "Fold", "canonical", "fold", "fold_bytes", "reference_root", "shared_root", "warnings_in"]
+__all__ = ["Fold", "canonical", "fold", "fold_bytes", "text_of", "warnings_in"]
 
 Json = Any
 Wire = dict[str, Any]
-
-PATIENCE = 60.0
-"""Seconds after which what a test waits for will never come. Only a failure takes as long, on the busiest machine."""
-
-PROJECT = Path(__file__).resolve().parent.parent
-
-
-def shared_root() -> Path | None:
-    """The folder with the public corpora: `AGUI_SHARED`, or `shared` beside the project; None when there is none."""
-    named = os.environ.get("AGUI_SHARED")
-    root = Path(named) if named else PROJECT.parent / "shared"
-    return root if (root / "conformance").is_dir() else None
-
-
-def reference_root() -> Path | None:
-    """The folder where the reference client is installed: `AGUI_REFERENCE`, or `.reference` in the project; or None."""
-    root = Path(os.environ.get("AGUI_REFERENCE", PROJECT / ".reference"))
-    installed = (root / "node_modules" / "@ag-ui" / "client").is_dir()
-    return root if installed and shutil.which("node") else None
 
 
 class Fold(NamedTuple):
@@ -97,6 +75,11 @@ def fold_bytes(
 def warnings_in(reducer: agui.Reducer) -> list[str]:
     """The rule ids of all warnings, repeats counted."""
     return [warning.rule for warning in reducer.warnings for _ in range(warning.count)]
+
+
+def text_of(reducer: agui.Reducer) -> str:
+    """The contents of all messages, one after the other."""
+    return "".join(str(getattr(message, "content", "")) for message in reducer.messages)
 
 
 def canonical(value: Json) -> str:

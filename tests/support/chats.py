@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from harness import PATIENCE
 
 import agui_core as agui
+from support import events
+from support.clocks import PATIENCE
 
 __all__ = [
     "Script",
@@ -71,19 +72,11 @@ def run(*groups: Step | list[Step]) -> list[Step]:
 
 
 def say(text: str, id: str = "m") -> list[Step]:
-    return [
-        {"type": "TEXT_MESSAGE_START", "messageId": id},
-        {"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text},
-        {"type": "TEXT_MESSAGE_END", "messageId": id},
-    ]
+    return [*events.spoken(id, text)]
 
 
 def call(id: str, name: str, arguments: str = "{}") -> list[Step]:
-    return [
-        {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name},
-        {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments},
-        {"type": "TOOL_CALL_END", "toolCallId": id},
-    ]
+    return [*events.called(id, arguments, name=name)]
 
 
 def finish(**fields: Any) -> Wire:

@@ -17,8 +17,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-__all__ = ["VirtualLoop", "let_pass", "still_time", "virtual_time"]
+__all__ = ["PATIENCE", "VirtualLoop", "let_pass", "still_time", "virtual_time"]
 
+PATIENCE = 60.0
+"""Seconds after which what a test waits for will never come. Only a failure takes as long, on the busiest machine."""
 
 _TICK = 1e-6
 """Seconds that a wait takes longer than asked for, so that rounding never leaves it short of its end."""

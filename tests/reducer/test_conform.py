@@ -11,9 +11,8 @@ import ag_ui.core as official
 import pytest
 
 import agui_core as agui
+from support.events import FINISHED, STARTED
 
-STARTED = {"type": "RUN_STARTED", "threadId": "t1", "runId": "r1"}
-FINISHED = {"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1"}
 CHUNK = {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "hi"}
 STREAM = [
     STARTED,
@@ -46,7 +45,7 @@ def test_conform_lets_clean_events_pass() -> None:
         E.TextMessageContentEvent(message_id="m", delta="hi"),
         E.TextMessageContentEvent(message_id="m", delta="!"),
     ]
-    assert passed[-1] == E.RunFinishedEvent(thread_id="t1", run_id="r1")
+    assert passed[-1] == E.RunFinishedEvent(thread_id="t", run_id="r")
     assert [(warning.rule, warning.path) for warning in warnings if warning.rule != "OLD-1"] == [
         ("PROC-4", ""),
         ("PROC-5", "/surprise"),
@@ -68,9 +67,9 @@ def test_conform_takes_events_as_people_have_them(prepare: Any) -> None:
 
 
 def test_conform_takes_structs_and_official_events() -> None:
-    struct = E.RunStartedEvent(thread_id="t1", run_id="r1")
-    foreign = official.RunFinishedEvent(thread_id="t1", run_id="r1")
-    assert list(agui.conform([struct, foreign])) == [struct, E.RunFinishedEvent(thread_id="t1", run_id="r1")]
+    struct = E.RunStartedEvent(thread_id="t", run_id="r")
+    foreign = official.RunFinishedEvent(thread_id="t", run_id="r")
+    assert list(agui.conform([struct, foreign])) == [struct, E.RunFinishedEvent(thread_id="t", run_id="r")]
 
 
 def test_conform_is_lazy() -> None:

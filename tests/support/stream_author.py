@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ledger import (
+from support.stream_ledger import (
     DELTAS,
     METADATA,
     OPENERS,

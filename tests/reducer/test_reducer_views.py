@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from harness import canonical
-from test_reducer import CALL, FINISHED, HELLO, MESSAGES, QUESTION, REST, STARTED, STREAM, assert_whole, begin
 
 import agui_core as agui
+from support.events import FINISHED, STARTED
+from support.folding import canonical
+from support.hello_stream import CALL, HELLO, MESSAGES, QUESTION, REST, STREAM, assert_whole, begin
 
 # --- what comes out -----------------------------------------------------------------------------------------------
 

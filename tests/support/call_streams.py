@@ -7,17 +7,17 @@ from typing import Any
 from agui_core.protocol.messages import ToolMessage
 from agui_core.reducer import Reducer
 from agui_core.tools import Calls, Toolset
+from support import events
 
 Event = dict[str, Any]
 
 
 def started(run_id: str) -> Event:
-    return {"type": "RUN_STARTED", "threadId": "t", "runId": run_id}
+    return events.started(run_id, "t")
 
 
 def finished(run_id: str, outcome: Any = None) -> Event:
-    event = {"type": "RUN_FINISHED", "threadId": "t", "runId": run_id}
-    return event if outcome is None else {**event, "outcome": outcome}
+    return events.finished(run_id, "t", **({} if outcome is None else {"outcome": outcome}))
 
 
 def interrupted(run_id: str, *interrupts: Event) -> Event:
@@ -29,22 +29,15 @@ def interrupt(id: str, call: str | None = None, **fields: Any) -> Event:
 
 
 def opened(id: str, name: str = "look_up", arguments: str = "{}", parent: str = "m") -> list[Event]:
-    return [
-        {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": parent},
-        {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments},
-    ]
+    return events.called(id, arguments, name=name, end=False, parentMessageId=parent)
 
 
 def call(id: str, name: str = "look_up", arguments: str = "{}", parent: str = "m") -> list[Event]:
-    return [*opened(id, name, arguments, parent), {"type": "TOOL_CALL_END", "toolCallId": id}]
+    return events.called(id, arguments, name=name, parentMessageId=parent)
 
 
 def result(id: str, content: str = "done", message: str | None = None) -> Event:
-    return {"type": "TOOL_CALL_RESULT", "messageId": message or f"{id}-result", "toolCallId": id, "content": content}
-
-
-def snapshot(*messages: Event) -> Event:
-    return {"type": "MESSAGES_SNAPSHOT", "messages": list(messages)}
+    return events.result(id, content, message or f"{id}-result")
 
 
 def run(run_id: str, *groups: Event | list[Event], outcome: Any = None) -> list[Event]:

@@ -8,58 +8,13 @@ from typing import Any
 
 import ag_ui.core as official
 import pytest
-from harness import canonical
 
 import agui_core as agui
+from support.events import FINISHED, STARTED
+from support.folding import canonical
+from support.hello_stream import CALL, HELLO, MESSAGES, QUESTION, REST, STREAM, assert_whole, begin
 
-STARTED = {"type": "RUN_STARTED", "threadId": "t1", "runId": "r1"}
-FINISHED = {"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1"}
-HELLO = [
-    {"type": "TEXT_MESSAGE_START", "messageId": "m"},
-    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Hé\u2028llo"},
-    {"type": "TEXT_MESSAGE_END", "messageId": "m"},
-]
-CALL = [
-    {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "look", "parentMessageId": "m"},
-    {"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": '{"q": "a'},
-    {"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": 'b"}'},
-    {"type": "TOOL_CALL_END", "toolCallId": "c"},
-]
-REST = [
-    {"type": "STATE_SNAPSHOT", "snapshot": {"n": 1, "list": []}},
-    {"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/list/-", "value": None}]},
-    {"type": "TEXT_MESSAGE_CHUNK", "messageId": "k", "delta": "\N{GRINNING FACE}"},
-    {"type": "TEXT_MESSAGE_CHUNK", "delta": "!"},
-    {"type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "todo", "content": {"x": [1]}},
-]
-STREAM = [STARTED, *HELLO, *CALL, *REST, FINISHED]
-MESSAGES = [
-    {
-        "id": "m",
-        "role": "assistant",
-        "content": "Hé\u2028llo",
-        "toolCalls": [{"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"q": "ab"}'}}],
-    },
-    {"id": "k", "role": "assistant", "content": "\N{GRINNING FACE}!"},
-    {"id": "a", "role": "activity", "activityType": "todo", "content": {"x": [1]}},
-]
-STATE = {"n": 1, "list": [None]}
 BROKEN = {"type": "TEXT_MESSAGE_END", "messageId": "nobody"}
-
-
-def assert_whole(reducer: agui.Reducer) -> None:
-    assert canonical(agui.to_wire(reducer.messages)) == canonical(MESSAGES)
-    assert reducer.state == STATE
-    assert reducer.status == "finished"
-    assert reducer.error is None
-
-
-def begin(*events: Any, **options: Any) -> agui.Reducer:
-    """A reducer in the middle of a run."""
-    reducer = agui.Reducer(**options)
-    for event in (STARTED, *events):
-        reducer.apply(event)
-    return reducer
 
 
 def wire(reducer: agui.Reducer) -> Any:
@@ -122,8 +77,8 @@ def test_messages_and_state_may_be_there_before() -> None:
 
 
 RUN_INPUT = {
-    "threadId": "t1",
-    "runId": "r1",
+    "threadId": "t",
+    "runId": "r",
     "messages": [{"id": "u", "role": "user", "content": "hi"}, MESSAGES[0]],
     "state": {"n": 1},
     "tools": [],
@@ -141,8 +96,8 @@ RUN_INPUT = {
         pytest.param(official.RunAgentInput.model_validate(RUN_INPUT), id="ag_ui.core"),
         pytest.param(
             agui.RunAgentInput(
-                thread_id="t1",
-                run_id="r1",
+                thread_id="t",
+                run_id="r",
                 messages=agui.Reducer(messages=RUN_INPUT["messages"]).messages,  # type: ignore[arg-type]
                 state={"n": 1},
             ),
@@ -348,7 +303,7 @@ def test_a_refused_event_changes_nothing_and_every_later_one_is_refused_alike() 
     [
         pytest.param({"type": "MESSAGES_SNAPSHOT", "messages": [{"id": "x", "role": "user"}]}, id="snapshot"),
         pytest.param({"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "x"}, id="chunk that closes another"),
-        pytest.param({"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1"}, id="finish"),
+        pytest.param({"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}, id="finish"),
         pytest.param(
             {"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/n", "value": 2}, {"op": "add"}]}, id="patch"
         ),
@@ -392,7 +347,6 @@ def test_renew_forgets_what_was_open() -> None:
 
 # --- add ----------------------------------------------------------------------------------------------------------
 
-QUESTION = {"id": "u", "role": "user", "content": "so?"}
 ANSWER = {"id": "t", "role": "tool", "toolCallId": "c", "content": "found"}
 
 

@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import shared_root
 
 from agui_core.rules import AREAS, RULES, explain, near, rules_of
+from support.corpora import PROJECT, shared_root
 
-PROJECT = Path(__file__).parent.parent
 ID = re.compile(r"(?<![\w-])([A-Z][A-Z0-9]*)-(\d+[a-z]?)(?:\.\.(\d+))?(?![\w-])")
 NO_AREAS = {"UTF", "SHA"}  # encodings and digests are written like rules
 

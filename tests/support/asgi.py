@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
-from harness import PATIENCE
+import trio.testing
 
 import agui_core as agui
+from support.clocks import PATIENCE
 
-__all__ = ["Exchange", "exchange"]
+__all__ = ["Exchange", "ask", "exchange"]
 
 
 class Exchange:
-    """One request and what came of it. `leave()` is the client that goes away."""
+    """One request and what came of it. `leave()` is the client that goes away, as is None among the body's pieces."""
 
-    def __init__(self, method: str, headers: dict[str, str], body: Iterable[bytes]) -> None:
+    def __init__(self, method: str, headers: dict[str, str], body: Iterable[bytes | None]) -> None:
         self.scope = {
             "type": "http",
             "method": method,
@@ -26,11 +27,15 @@ class Exchange:
         }
         pieces = list(body) or [b""]
         self._requests = [
-            {"type": "http.request", "body": piece, "more_body": number < len(pieces)}
+            {"type": "http.disconnect"}
+            if piece is None
+            else {"type": "http.request", "body": piece, "more_body": number < len(pieces)}
             for number, piece in enumerate(pieces, 1)
         ]
         self._left = anyio.Event()
         self.sent: list[Any] = []
+        self.times: list[float] = []
+        """When the pieces of the body were sent."""
         self.on_send: Callable[[Any], None] = lambda message: None
         self.returned = False
 
@@ -46,6 +51,8 @@ class Exchange:
     async def send(self, message: Any) -> None:
         self.on_send(message)
         self.sent.append(message)
+        if message.get("body"):
+            self.times.append(anyio.current_time())
         await anyio.lowlevel.checkpoint()
 
     @property
@@ -63,6 +70,10 @@ class Exchange:
     @property
     def json(self) -> Any:
         return json.loads(self.body)
+
+    @property
+    def error(self) -> str:
+        return str(self.json["error"])
 
     @property
     def events(self) -> list[Any]:
@@ -90,5 +101,19 @@ async def exchange(
     prepare(made)
     with anyio.fail_after(PATIENCE):
         await app(made.scope, made.receive, made.send)
+    made.returned = True
+    return made
+
+
+def ask(app: Any, pieces: Iterable[bytes | None], method: str = "POST", **headers: str) -> Exchange:
+    """Call the application from a test that is not async, on a clock that jumps."""
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    made = Exchange(method, {"content-type": "application/json", "host": "127.0.0.1", **given}, pieces)
+
+    async def main() -> None:
+        await app(made.scope, made.receive, made.send)
+
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    anyio.run(main, backend="trio", backend_options={"clock": clock})
     made.returned = True
     return made

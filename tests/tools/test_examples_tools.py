@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import anyio
 import pytest
-from harness import PATIENCE
 
 import agui_core as agui
 from agui_core.protocol.content import DataSource, ImagePart, TextPart
 from agui_core.tools import ApprovalRequest, Calls, ToolContext, ToolError, Toolset, Verdict
+from support.clocks import PATIENCE
 
 pytestmark = pytest.mark.anyio
 

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from harness import canonical, fold, fold_bytes
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from strategies import (
+
+import agui_core as agui
+from support.events import FINISHED, STARTED
+from support.folding import canonical, fold, fold_bytes
+from support.strategies import (
     Case,
     cut,
     interleaved_items,
@@ -23,10 +26,6 @@ from strategies import (
     wild_events,
 )
 
-import agui_core as agui
-
-STARTED = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
-FINISHED = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 ANY_STREAM = streams(noise=True) | mutated_streams()
 POLICIES = ("strict", "lenient")
 
