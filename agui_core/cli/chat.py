@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
+from agui_core.cli.arguments import add_command, add_lenient
 from agui_core.cli.input import WrongUse
 
 if TYPE_CHECKING:
@@ -39,13 +40,7 @@ examples:
 
 def add(commands: Any) -> None:
     """Declare the subcommand."""
-    parser = commands.add_parser(
-        "chat",
-        help="talk to an agent",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "chat", run, _DESCRIPTION, _EPILOG, help="talk to an agent")
     parser.add_argument("url", metavar="URL", help="the agent's endpoint")
     parser.add_argument(
         "--header",
@@ -63,8 +58,7 @@ def add(commands: Any) -> None:
         " comes, and left alone when none does",
     )
     parser.add_argument("--thread", metavar="ID", help="the id of the thread (default: a random one)")
-    parser.add_argument("--lenient", action="store_true", help="repair or skip what the protocol forbids, and go on")
-    parser.set_defaults(run=run)
+    add_lenient(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -93,7 +87,7 @@ def _talk(agent: HttpAgent, args: argparse.Namespace, middleware: Iterable[Any])
     from agui_core.cli.chat_session import ChatSession  # it loads what is async, which the other commands do without
     from agui_core.reducer.reducer import Reducer
 
-    reducer = Reducer(policy="lenient" if args.lenient else "strict", middleware=middleware)
+    reducer = Reducer(policy=args.policy, middleware=middleware)
     talk = ChatSession(agent, reducer, args.thread)
     anyio.run(talk.run)
     if talk.interrupted:

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
+from agui_core.cli.arguments import add_command, add_lenient, add_source
 from agui_core.cli.atomic_file import AtomicFile
 from agui_core.cli.escape import inert_json, safe_line
 from agui_core.cli.input import RecordedInput, WrongUse
-from agui_core.cli.reduce import add_source, make_reducer, warn_of_end
+from agui_core.cli.reduce import make_reducer, warn_of_end
 from agui_core.cli.terminal import Progress, plural
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
@@ -36,22 +37,22 @@ exit status:
 
 def add(commands: Any) -> None:
     """Declare the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "compact",
+        run,
+        _DESCRIPTION,
+        _EPILOG,
         help="write a stream with fewer events that replays to the same",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_source(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write here, not to standard output; may be the input")
     parser.add_argument(
         "--to", choices=("sse", "jsonl"), help="the format to write; without it, the format of the input"
     )
-    parser.add_argument("--lenient", action="store_true", help="repair or skip what the protocol forbids, and go on")
+    add_lenient(parser)
     parser.add_argument("--drop-raw", action="store_true", help="leave RAW events out")
     parser.add_argument("--drop-custom", action="store_true", help="leave CUSTOM events out")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,7 +80,7 @@ def _compact(args: argparse.Namespace, file: IO[bytes]) -> _Work:
         work = _Work(source)
         events = compact(
             work.payloads(),
-            policy="lenient" if args.lenient else "strict",
+            policy=args.policy,
             state=state,
             keep_raw=not args.drop_raw,
             keep_custom=not args.drop_custom,
@@ -108,15 +109,11 @@ class _Work:
 
     def payloads(self) -> Iterator[bytes]:
         """The events as they are read."""
-        decoder = self._source.decoder()
-        for piece in self._source:
-            for payload in decoder.feed(piece):
+        for payloads in self._source.payloads():
+            for payload in payloads:
                 self.events_in += 1
                 yield payload
             self.progress.tick()
-        for payload in decoder.close():
-            self.events_in += 1
-            yield payload
 
     @property
     def good(self) -> bool:

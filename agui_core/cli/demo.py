@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from agui_core.cli.arguments import add_command
 from agui_core.cli.escape import safe_block, safe_json, safe_line
 from agui_core.cli.input import WrongUse
 from agui_core.cli.terminal import Style, speaks_unicode
@@ -52,18 +53,11 @@ _DETAILS: dict[str, tuple[str, ...]] = {
 
 def add(commands: Any) -> None:
     """Declare the subcommand."""
-    parser = commands.add_parser(
-        "demo",
-        help="ask an assistant with tools, offline",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "demo", run, _DESCRIPTION, _EPILOG, help="ask an assistant with tools, offline")
     parser.add_argument(
         "question", metavar="QUESTION", nargs="?", default=_QUESTION, help=f'"{_QUESTION}" if not given'
     )
     parser.add_argument("--json", action="store_true", help="print the events as JSON Lines and nothing else")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

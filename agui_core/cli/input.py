@@ -65,6 +65,13 @@ class RecordedInput:
         """A new reader of this format, for events of at most `limit` bytes."""
         return JSONLinesDecoder(limit) if self.json_lines else SSEDecoder(limit)
 
+    def payloads(self) -> Iterator[list[bytes]]:
+        """The payloads of the whole input, read by read. Raises `LimitExceeded` for an event that is too long."""
+        decoder = self.decoder()
+        for piece in self:
+            yield decoder.feed(piece)
+        yield decoder.close()
+
     def __enter__(self) -> RecordedInput:
         self._file = self._open()
         while len(self._head) < _PIECE and not self._head.removeprefix(_BOM).strip(_BLANK):

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from agui_core.cli.arguments import add_command, add_lenient, add_source
 from agui_core.cli.escape import safe_json, safe_line
 from agui_core.cli.input import RecordedInput, WrongUse, read_file
 from agui_core.cli.terminal import Progress, Style, is_terminal, plural, speaks_unicode
@@ -24,7 +25,7 @@ from agui_core.status import WHOLE
 from agui_core.warnings import ProtocolWarning
 from agui_core.wire import to_wire
 
-__all__ = ["add", "add_source", "make_reducer", "run", "warn_of_end"]
+__all__ = ["add", "make_reducer", "run", "warn_of_end"]
 
 _WARNINGS_SHOWN = 20
 
@@ -47,27 +48,10 @@ examples:
 
 def add(commands: Any) -> None:
     """Declare the subcommand."""
-    parser = commands.add_parser(
-        "reduce",
-        help="show the messages and state of a stream",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "reduce", run, _DESCRIPTION, _EPILOG, help="show the messages and state of a stream")
     add_source(parser)
-    parser.add_argument("--lenient", action="store_true", help="repair or skip what the protocol forbids, and go on")
+    add_lenient(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object for programs")
-    parser.set_defaults(run=run)
-
-
-def add_source(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments that say what is read."""
-    parser.add_argument(
-        "file", metavar="FILE", help="the stream, SSE or JSON Lines (told by its content); - is standard input"
-    )
-    parser.add_argument(
-        "--input", metavar="RUN_INPUT.json", help="the RunAgentInput that was sent: its messages and state come first"
-    )
 
 
 def make_reducer(
@@ -92,7 +76,7 @@ def warn_of_end(source: RecordedInput, *, empty: bool) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; returns the exit status."""
-    reducer = make_reducer(args.input, policy="lenient" if args.lenient else "strict")
+    reducer = make_reducer(args.input, policy=args.policy)
     before = reducer.version
     with RecordedInput(args.file) as source:
         _fold(source, reducer)

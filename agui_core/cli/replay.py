@@ -6,10 +6,10 @@ request (RUN-10).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Set
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Set
 from ipaddress import ip_address
-from itertools import pairwise
-from typing import Any, NamedTuple
+from itertools import chain, pairwise
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import anyio
@@ -17,6 +17,7 @@ import msgspec
 
 from agui_core._text import quoted
 from agui_core.cli.input import RecordedInput, WrongUse
+from agui_core.cli.pacing import Pacing, read_head
 from agui_core.cli.terminal import plural
 from agui_core.errors import AGUIError
 from agui_core.protocol.base import UNSET
@@ -30,12 +31,8 @@ from agui_core.wire.outgoing import enforce_input
 
 __all__ = ["ReplayEndpoint", "Recording"]
 
-_STEP = 0.02
-"""Seconds between two events of a recording without timestamps."""
 _LONGEST = 30.0
 """Seconds that a pause lasts, at most: clocks that jump would hold everything up."""
-_AGES = 10**15
-"""Milliseconds that count as no end at all; a timestamp may be an integer of any size."""
 _OVER = "The recording ends here: this thread has all of it. A new thread begins it once more."
 _THREADS = 1000
 """Of how many threads it is known which run comes next."""
@@ -50,18 +47,6 @@ class _Paced(NamedTuple):
     """The id of the message or the call that it begins."""
 
 
-class _Head(msgspec.Struct, rename="camel"):
-    type: Any = None
-    timestamp: Any = None
-    message_id: Any = None
-    tool_call_id: Any = None
-
-    @property
-    def starts(self) -> str | None:
-        id = getattr(self, _STARTS[self.type]) if isinstance(self.type, str) and self.type in _STARTS else None
-        return id if isinstance(id, str) else None
-
-
 _STARTS = {
     "TEXT_MESSAGE_START": "message_id",
     "TEXT_MESSAGE_CHUNK": "message_id",
@@ -74,38 +59,16 @@ _STARTS = {
 """What may begin a message or a call, and where its id is."""
 
 
-_head_of = msgspec.json.Decoder(_Head).decode
-
-
-def _events(source: RecordedInput, speed: float, rate: float | None) -> Iterable[_Paced]:
+def _events(source: RecordedInput, pacing: Pacing) -> Iterator[_Paced]:
     """The events of a source and when they are due. What is no event has its place among them all the same."""
-    decoder = source.decoder()
-    last: int | None = None
-    for payload in _payloads(source, decoder):
-        try:
-            head = _head_of(payload)
-        except (msgspec.MsgspecError, RecursionError, UnicodeError):
-            head = _Head()
-        stamp = head.timestamp if type(head.timestamp) is int else None
-        if rate is not None:
-            pause = 1 / rate
-        elif speed == 0:
-            pause = 0.0
-        elif stamp is None:
-            pause = _STEP / speed
-        else:
-            # EVT-3: a timestamp earlier than the one before is due at once. Between two runs people were thinking.
-            since = 0 if last is None or head.type == "RUN_STARTED" else max(0, stamp - last)
-            pause = min(min(since, _AGES) / 1000 / speed, _LONGEST)
-        last = last if stamp is None else stamp
-        yield _Paced(payload, pause, head.type if isinstance(head.type, str) else "", head.starts)
-
-
-def _payloads(source: RecordedInput, decoder: Any) -> Iterable[bytes]:
     try:
-        for piece in source:
-            yield from decoder.feed(piece)
-        yield from decoder.close()
+        for payload in chain.from_iterable(source.payloads()):
+            head = read_head(payload)
+            kind = head.type if isinstance(head.type, str) else ""
+            # Between two runs people were thinking.
+            pause = pacing.pause(head, at_once=kind == "RUN_STARTED")
+            id = getattr(head, _STARTS[kind]) if kind in _STARTS else None
+            yield _Paced(payload, pause, kind, id if isinstance(id, str) else None)
     except AGUIError as error:
         raise WrongUse(f"{source.name} cannot be served: {error}") from None
 
@@ -117,7 +80,7 @@ class Recording:
     """
 
     def __init__(self, source: RecordedInput, *, speed: float, rate: float | None, turns: bool) -> None:
-        events = list(_events(source, speed, rate))
+        events = list(_events(source, Pacing(speed, _LONGEST, rate)))
         if not events:
             raise WrongUse(f"{source.name} holds no event: there is nothing to serve")
         self.events = len(events)

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from typing import Any
 
+from agui_core.cli.arguments import add_command
 from agui_core.cli.escape import safe_json
 from agui_core.cli.input import WrongUse
 from agui_core.cli.terminal import Style, is_terminal
@@ -28,18 +29,11 @@ exit status:
 
 def add(commands: Any) -> None:
     """Declare the subcommand."""
-    parser = commands.add_parser(
-        "rules",
-        help="say what a rule id means",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "rules", run, _DESCRIPTION, _EPILOG, help="say what a rule id means")
     parser.add_argument(
         "names", nargs="*", metavar="ID", help="a rule (STR-2) or an area (STR); all when there is none"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, sentence by id, for programs")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
 import socket
 from typing import Any
 
+from agui_core.cli.arguments import add_command, add_file, add_speed, rate
 from agui_core.cli.escape import safe_line
 from agui_core.cli.input import RecordedInput, WrongUse
 from agui_core.cli.terminal import plural
@@ -42,22 +42,12 @@ examples:
 
 def add(commands: Any) -> None:
     """Declare the subcommand."""
-    parser = commands.add_parser(
-        "serve",
-        help="serve a stream as an endpoint",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "file", metavar="FILE", help="the stream, SSE or JSON Lines (told by its content); - is standard input"
-    )
+    parser = add_command(commands, "serve", run, _DESCRIPTION, _EPILOG, help="serve a stream as an endpoint")
+    add_file(parser)
     parser.add_argument("--port", type=_port, default=8000, help="where to listen; 0 takes a free one (default: 8000)")
     pace = parser.add_mutually_exclusive_group()
-    pace.add_argument(
-        "--speed", metavar="FACTOR", type=_factor, default=1.0, help="2 is twice as fast as recorded, 0 does not wait"
-    )
-    pace.add_argument("--rate", metavar="EVENTS", type=_rate, help="so many events a second, whatever was recorded")
+    add_speed(pace)
+    pace.add_argument("--rate", metavar="EVENTS", type=rate, help="so many events a second, whatever was recorded")
     parser.add_argument(
         "--turns",
         action="store_true",
@@ -71,7 +61,6 @@ def add(commands: Any) -> None:
         default=[],
         help="let pages of this origin call the endpoint, such as http://localhost:3000; * for all; may be repeated",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -119,24 +108,3 @@ def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) < 65536):
         raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 0 to 65535")
     return int(text)
-
-
-def _factor(text: str) -> float:
-    factor = _number(text)
-    if not 0 <= factor < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no speed: give a number from 0 up")
-    return factor
-
-
-def _rate(text: str) -> float:
-    rate = _number(text)
-    if not 0 < rate < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no rate: give events a second, more than 0")
-    return rate
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return -1.0

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from agui_core.cli.arguments import add_command, add_source
 from agui_core.cli.escape import safe_json, safe_line
 from agui_core.cli.input import RecordedInput
 from agui_core.cli.line_numbers import LineNumbers
-from agui_core.cli.reduce import add_source, make_reducer
+from agui_core.cli.reduce import make_reducer
 from agui_core.cli.terminal import Progress, Style, plural, speaks_unicode
 from agui_core.errors import AGUIError
 from agui_core.limits import Limits
@@ -46,17 +47,12 @@ A run that fails with a well-formed RUN_ERROR is no violation."""
 
 def add(commands: Any) -> None:
     """Declare the subcommand."""
-    parser = commands.add_parser(
-        "verify",
-        help="report every violation of the protocol in a stream",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = add_command(
+        commands, "verify", run, _DESCRIPTION, _EPILOG, help="report every violation of the protocol in a stream"
     )
     add_source(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object for programs")
     parser.add_argument("--fail-on-warnings", action="store_true", help="exit with status 1 for warnings as well")
-    parser.set_defaults(run=run)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
