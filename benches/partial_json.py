@@ -11,18 +11,17 @@ current folder or the one that AI_SDK names), its `parsePartialJson` takes part,
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import jiter
 import jsonriver
 import partial_json_parser
+from measure import minima
 
 from agui_core.reducer.partial_json.parser import PartialJson
 
@@ -33,7 +32,6 @@ __all__ = [
     "edits",
     "jiter_prefixes",
     "jsonriver_stream",
-    "minima",
     "ours",
     "plain",
     "small",
@@ -144,20 +142,6 @@ PEERS: dict[str, Pass] = {
 }
 
 
-def minima(passes: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Seconds of processor time of the quickest call of each, the calls taking turns, without the cyclic collector."""
-    best = dict.fromkeys(passes, float("inf"))
-    for _ in range(rounds):
-        for name, call in passes.items():
-            gc.collect()
-            gc.disable()
-            start = time.process_time()
-            call()
-            best[name] = min(best[name], time.process_time() - start)
-            gc.enable()
-    return best
-
-
 _NODE = """
 const { parsePartialJson } = await import('ai');
 let input = '';
@@ -220,7 +204,7 @@ def _rows(quick: bool) -> list[tuple[str, str, float, float]]:
             return lambda: [one_pass(pieces) for pieces in documents] and None
 
         chosen = {peer: over(call) for peer, call in PEERS.items() if peer in peers | {"PartialJson"}}
-        best = minima(chosen, rounds)
+        best = dict(zip(chosen, minima(*chosen.values(), rounds=rounds), strict=True))
         if "ai" in peers and (seconds := sdk_seconds(documents, rounds)) is not None:
             best["ai parsePartialJson"] = seconds
         rows += [(name, peer, seconds, seconds / best["PartialJson"]) for peer, seconds in best.items()]

@@ -1,16 +1,14 @@
 """Answering calls against a bare anyio task group that runs the same functions.
 
-Ratios of minima over interleaved rounds: 1,000 async functions that await once, from a finished run to 1,000 tool
-messages in the conversation. `-s` shows the figures.
+1,000 async functions that await once, from a finished run to 1,000 tool messages in the conversation.
 """
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import anyio
 import anyio.lowlevel
 import pytest
+from measure import Prepared, Target, minima
 
 from agui_core.reducer import Reducer
 from agui_core.tools import Calls, Toolset
@@ -39,38 +37,24 @@ def _finished_run() -> Reducer:
     return reducer
 
 
-async def _bare() -> float:
-    start = perf_counter()
+async def _bare() -> None:
     async with anyio.create_task_group() as tasks:
         for number in range(CALLS):
             tasks.start_soon(look_up, number)
-    return perf_counter() - start
-
-
-async def _answered(reducer: Reducer, toolset: Toolset) -> float:
-    calls = Calls(reducer.copy(), toolset)
-    start = perf_counter()
-    answered = await calls.answer()
-    seconds = perf_counter() - start
-    assert len(answered) == CALLS
-    assert len(calls.reducer.messages) == CALLS + 1
-    return seconds
-
-
-async def _ratio() -> float:
-    toolset = Toolset()
-    toolset.tool(look_up)
-    finished = _finished_run()
-    ours, bare = [], []
-    for _ in range(ROUNDS):
-        bare.append(await _bare())
-        ours.append(await _answered(finished, toolset))
-    print(f"bare {min(bare) / CALLS * 1e6:.1f} us a call, answered {min(ours) / CALLS * 1e6:.1f} us", end=", ")
-    return min(ours) / min(bare)
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_answering_costs_little_more_than_running(backend: str) -> None:
-    ratio = anyio.run(_ratio, backend=backend)
-    print(f"{backend}: {ratio:.2f} times a bare task group")
-    assert ratio <= 2.5
+def test_answering_costs_little_more_than_running(target: Target, backend: str) -> None:
+    toolset = Toolset()
+    toolset.tool(look_up)
+    finished = _finished_run()
+
+    def prepare() -> Calls:
+        return Calls(finished.copy(), toolset)
+
+    def answer(calls: Calls) -> None:
+        anyio.run(calls.answer, backend=backend)
+        assert len(calls.reducer.messages) == CALLS + 1
+
+    ours, bare = minima(Prepared(prepare, answer), lambda: anyio.run(_bare, backend=backend), rounds=ROUNDS)
+    target(ours / bare, at_most=2.5)

@@ -1,18 +1,17 @@
 """State deltas against the `jsonpatch` package, and against themselves on a smaller state.
 
-Ratios of minima over interleaved rounds, from the bytes of the event to the new document. `-s` shows the
-figures.
+From the bytes of the event to the new document.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from time import perf_counter
 from typing import Any
 
 import jsonpatch
 import msgspec
+from measure import Prepared, Target, minima
 
 from agui_core.protocol.events import StateDeltaEvent
 from agui_core.reducer.json_patch import Document
@@ -34,43 +33,28 @@ def _deltas(nodes: int) -> list[bytes]:
     return [json.dumps({"type": "STATE_DELTA", "delta": patch}).encode() for patch in patches]
 
 
-def _ours(nodes: int) -> Callable[[], float]:
-    """Seconds a delta, when nobody reads in between."""
+def _ours(nodes: int) -> Prepared:
+    """All deltas, when nobody reads in between."""
     state, deltas, decoder = _state(nodes), _deltas(nodes), msgspec.json.Decoder(StateDeltaEvent)
 
-    def run() -> float:
-        document = Document(state)
-        start = perf_counter()
+    def run(document: Document) -> None:
         for data in deltas:
             document.apply(decoder.decode(data).delta)
-        return (perf_counter() - start) / DELTAS
 
-    return run
+    return Prepared(lambda: Document(state), run)
 
 
-def _jsonpatch(nodes: int) -> Callable[[], float]:
+def _jsonpatch(nodes: int) -> Callable[[], object]:
+    """One delta."""
     state, delta = _state(nodes), json.dumps([{"op": "replace", "path": "/items/5/v", "value": 1}])
-
-    def run() -> float:
-        start = perf_counter()
-        jsonpatch.apply_patch(state, delta)
-        return perf_counter() - start
-
-    return run
+    return lambda: jsonpatch.apply_patch(state, delta)
 
 
-def _minima(*runs: Callable[[], float]) -> list[float]:
-    rounds = [[run() for run in runs] for _ in range(ROUNDS)]
-    return [min(column) for column in zip(*rounds, strict=True)]
+def test_a_delta_is_5000_times_as_fast_as_the_copying_peer(target: Target) -> None:
+    ours, theirs = minima(_ours(100_000), _jsonpatch(100_000), rounds=ROUNDS)
+    target(theirs / (ours / DELTAS), at_least=5_000)
 
 
-def test_a_delta_is_5000_times_as_fast_as_the_copying_peer() -> None:
-    ours, theirs = _minima(_ours(100_000), _jsonpatch(100_000))
-    print(f"\n100,000 nodes: {ours * 1e6:.2f} us a delta, jsonpatch {theirs * 1e3:.1f} ms: {theirs / ours:,.0f} times")
-    assert theirs / ours >= 5_000
-
-
-def test_a_delta_costs_about_the_same_on_a_large_state() -> None:
-    small, large = _minima(_ours(1_000), _ours(100_000))
-    print(f"\n1,000 nodes: {small * 1e6:.2f} us a delta, 100,000 nodes: {large * 1e6:.2f} us: {large / small:.2f}")
-    assert large / small <= 1.5
+def test_a_delta_costs_about_the_same_on_a_large_state(target: Target) -> None:
+    small, large = minima(_ours(1_000), _ours(100_000), rounds=ROUNDS)
+    target(large / small, at_most=1.5)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from measure import Target, minima
 
 from agui_core.stream.json_line_end import JsonLineEnd
 from agui_core.tools.context import ToolContext
@@ -18,18 +18,13 @@ CONTEXT = ToolContext(call_id="c", thread_id="t", run_id="r")
 
 
 def four_times(cost: Callable[[int], None], size: int) -> float:
-    """How much longer `4 * size` takes than `size`: the quickest of several turns of each, taken alternately."""
-    best = {size: float("inf"), 4 * size: float("inf")}
-    for _ in range(5):
-        for each in best:
-            started = time.perf_counter()
-            cost(each)
-            best[each] = min(best[each], time.perf_counter() - started)
-    return best[4 * size] / best[size]
+    """How much longer `4 * size` takes than `size`."""
+    once, longer = minima(lambda: cost(size), lambda: cost(4 * size), rounds=5)
+    return longer / once
 
 
 @pytest.mark.parametrize(("decoder", "head"), [(SSEReader, b"data: "), (JSONLinesReader, b"")])
-def test_byte_by_byte_is_linear(decoder: type[SSEReader | JSONLinesReader], head: bytes) -> None:
+def test_byte_by_byte_is_linear(target: Target, decoder: type[SSEReader | JSONLinesReader], head: bytes) -> None:
     def feed(size: int) -> None:
         reader = decoder()
         reader.feed(head)
@@ -37,19 +32,19 @@ def test_byte_by_byte_is_linear(decoder: type[SSEReader | JSONLinesReader], head
             reader.feed(b"x")
         assert len(reader.feed(b"\n\n")) == 1
 
-    assert four_times(feed, 10_000) < 8
+    target(four_times(feed, 10_000), at_most=8)
 
 
-def test_small_pieces_of_whole_events_are_linear() -> None:
+def test_small_pieces_of_whole_events_are_linear(target: Target) -> None:
     def feed(size: int) -> None:
         line = JsonLineEnd()
         assert not any(map(line.closes, [b'{"type":"RAW","event":"', *[b"}", b"{"] * size]))
 
-    assert four_times(feed, 10_000) < 8
+    target(four_times(feed, 10_000), at_most=8)
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "^(.*a){9}$"])
-def test_patterns_match_in_linear_time(pattern: str) -> None:
+def test_patterns_match_in_linear_time(target: Target, pattern: str) -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
     tool = Toolset().add({"name": "it", "description": "", "parameters": schema}, handler=dict)
 
@@ -57,4 +52,4 @@ def test_patterns_match_in_linear_time(pattern: str) -> None:
         with pytest.raises(InvalidArguments):
             tool.convert({"a": "a" * size + "!"})
 
-    assert four_times(match, 10_000) < 8
+    target(four_times(match, 10_000), at_most=8)

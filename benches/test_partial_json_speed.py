@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from partial_json import deltas, edits, jiter_prefixes, jsonriver_stream, minima, ours, plain, small
+from measure import Target, minima
+from partial_json import deltas, edits, jiter_prefixes, jsonriver_stream, ours, plain, small
 
 from agui_core.reducer.partial_json.parser import PartialJson
 
@@ -24,8 +25,8 @@ def ratio(other: Pass, documents: list[str], rounds: int) -> float:
 
         return call
 
-    best = minima({"ours": over(ours), "other": over(other)}, rounds)
-    return best["other"] / best["ours"]
+    mine, theirs = minima(over(ours), over(other), rounds=rounds)
+    return theirs / mine
 
 
 def growth(short: list[str], long: list[str], rounds: int = 9) -> float:
@@ -36,8 +37,8 @@ def growth(short: list[str], long: list[str], rounds: int = 9) -> float:
         for _ in range(times):
             ours(short)
 
-    best = minima({"short": repeated, "long": lambda: ours(long)}, rounds)
-    return times * best["long"] / best["short"]
+    at_once, in_parts = minima(lambda: ours(long), repeated, rounds=rounds)
+    return times * at_once / in_parts
 
 
 @pytest.mark.parametrize(
@@ -50,16 +51,16 @@ def growth(short: list[str], long: list[str], rounds: int = 9) -> float:
         (jsonriver_stream, 1_500_000, 5, 3),
     ],
 )
-def test_times_the_peer_on_edits(peer: Pass, size: int, at_least: float, rounds: int) -> None:
-    assert ratio(peer, [edits(size)], rounds) >= at_least
+def test_times_the_peer_on_edits(target: Target, peer: Pass, size: int, at_least: float, rounds: int) -> None:
+    target(ratio(peer, [edits(size)], rounds), at_least=at_least)
 
 
-def test_small_documents_cost_at_most_three_times_jiter() -> None:
-    assert ratio(jiter_prefixes, [small(n) for n in range(40)], 60) >= 1 / 3
+def test_small_documents_cost_at_most_three_times_jiter(target: Target) -> None:
+    target(ratio(jiter_prefixes, [small(n) for n in range(40)], 60), at_least=1 / 3)
 
 
-def test_one_plain_string_where_jiter_is_at_its_best() -> None:
-    assert ratio(jiter_prefixes, [plain(100_000)], 25) >= 25
+def test_one_plain_string_where_jiter_is_at_its_best(target: Target) -> None:
+    target(ratio(jiter_prefixes, [plain(100_000)], 25), at_least=25)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +70,10 @@ def test_one_plain_string_where_jiter_is_at_its_best() -> None:
         (plain, 100_000),
     ],
 )
-def test_ten_times_the_text_takes_at_most_twelve_times_the_time(make: Callable[[int], str], size: int) -> None:
-    assert growth(deltas(make(size)), deltas(make(10 * size))) <= 12
+def test_ten_times_the_text_takes_at_most_twelve_times_the_time(
+    target: Target, make: Callable[[int], str], size: int
+) -> None:
+    target(growth(deltas(make(size)), deltas(make(10 * size))), at_most=12)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +91,11 @@ def test_ten_times_the_text_takes_at_most_twelve_times_the_time(make: Callable[[
         ("[", '"","é",'),
     ],
 )
-def test_twice_the_deltas_take_at_most_three_times_the_time(opening: str, delta: str) -> None:
-    assert growth([opening, *[delta] * 20_000], [opening, *[delta] * 40_000]) <= 3
+def test_twice_the_deltas_take_at_most_three_times_the_time(target: Target, opening: str, delta: str) -> None:
+    target(growth([opening, *[delta] * 20_000], [opening, *[delta] * 40_000]), at_most=3)
 
 
-def test_a_string_at_the_root_grows_in_place_when_nobody_keeps_it() -> None:
+def test_a_string_at_the_root_grows_in_place_when_nobody_keeps_it(target: Target) -> None:
     def passes(times: int, deltas: int) -> None:
         for _ in range(times):
             parser = PartialJson()
@@ -101,11 +104,11 @@ def test_a_string_at_the_root_grows_in_place_when_nobody_keeps_it() -> None:
                 parser.feed("lorem ipsum ")
                 assert parser.value
 
-    best = minima({"short": lambda: passes(2, 20_000), "long": lambda: passes(1, 40_000)}, 5)
-    assert best["long"] / best["short"] <= 1.5
+    short, long = minima(lambda: passes(2, 20_000), lambda: passes(1, 40_000), rounds=5)
+    target(long / short, at_most=1.5)
 
 
-def test_copy_costs_the_open_containers_only() -> None:
+def test_copy_costs_the_open_containers_only(target: Target) -> None:
     """A copy beside 100,000 closed values takes about as long as one beside a hundred."""
 
     def beside(closed: int) -> PartialJson:
@@ -114,7 +117,7 @@ def test_copy_costs_the_open_containers_only() -> None:
         return parser
 
     few, many = beside(100), beside(100_000)
-    best = minima(
-        {"few": lambda: [few.copy() for _ in range(1_000)], "many": lambda: [many.copy() for _ in range(1_000)]}, 7
+    beside_few, beside_many = minima(
+        lambda: [few.copy() for _ in range(1_000)], lambda: [many.copy() for _ in range(1_000)], rounds=7
     )
-    assert best["many"] / best["few"] <= 3
+    target(beside_many / beside_few, at_most=3)
