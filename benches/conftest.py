@@ -1,4 +1,4 @@
-"""Targets are ratios, each reported at the end. With `--slack 1.5` only one that is missed by half fails."""
+"""Targets are ratios, each reported at the end. With `--slack 2` only one that is missed by twice fails."""
 
 from __future__ import annotations
 
