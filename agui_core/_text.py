@@ -1,7 +1,7 @@
-"""Text from the wire in messages to people: quoted, cut, on one line. The only place that decides how it is shown.
+"""Values, ids and paths in messages to people: quoted, cut, on one line. The only place that shows wire text.
 
-Everything in an error, a warning, a log record or an HTTP answer that came from outside goes through here, so that it
-can neither pass for words of ours nor begin a line of its own.
+Errors, warnings, log records and HTTP answers show text from outside through these functions only. So it can neither
+pass for words of ours nor begin a line of its own.
 """
 
 from __future__ import annotations
@@ -11,10 +11,24 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["INVISIBLE", "cut", "escaped", "listed", "one_line", "place", "plain", "quoted", "shown", "written"]
+__all__ = [
+    "INVISIBLE",
+    "SHOWN",
+    "cut",
+    "described",
+    "escaped",
+    "listed",
+    "one_line",
+    "place",
+    "plain",
+    "pointer",
+    "quoted",
+    "shown",
+    "written",
+]
 
 SHOWN = 100
-"""Characters of such a text that a message shows."""
+"""Characters of a text or a value that a message shows."""
 LISTED = 5
 """Ids of a list that a message shows."""
 LONGEST = 2_000
@@ -25,8 +39,8 @@ INVISIBLE = (
     r"\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001345f\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""What a terminal obeys (C1), what reorders the text around it, what cannot be seen, what ends a line for some readers,
-and halves of surrogate pairs: the inside of a class of characters. C0 controls are apart, as LF and TAB may stay.
+"""The inside of a class of characters: C1 controls, which a terminal obeys; what reorders the text around it, cannot be
+seen, or ends a line for some readers; halves of surrogate pairs. C0 controls are apart, as LF and TAB may stay.
 """
 _LINE = re.compile(rf"[\x00-\x1f{INVISIBLE}]")
 _NAMED = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
@@ -34,7 +48,7 @@ _writer = json.JSONEncoder(ensure_ascii=False, skipkeys=True, default=lambda val
 
 
 def escaped(match: re.Match[str]) -> str:
-    """A character that is not to be shown as it is."""
+    """The escape of a character that is not shown as it is."""
     character = match[0]
     code = ord(character)
     if character in _NAMED:
@@ -43,12 +57,12 @@ def escaped(match: re.Match[str]) -> str:
 
 
 def one_line(text: str, limit: int = LONGEST) -> str:
-    """A text of at most `limit` characters on one line, with what cannot be seen as escapes."""
+    """A text of at most `limit` characters on one line; what cannot be seen is escaped."""
     return _LINE.sub(escaped, text if len(text) <= limit else text[: limit - 3] + "...")
 
 
 def cut(text: str, limit: int = SHOWN) -> str:
-    """A text on one line, of at most `limit` characters as they are shown."""
+    """A text on one line, cut to `limit` characters after escaping."""
     text = one_line(text[: limit + 1])
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -73,14 +87,34 @@ def listed(ids: Iterable[str]) -> str:
     return ", ".join(quoted(id) for id in ids[:LISTED]) + more
 
 
+def pointer(path: Iterable[str | int]) -> str:
+    """The JSON Pointer (RFC 6901) of a path, whole."""
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
 def place(path: Iterable[str | int]) -> str:
-    """The JSON Pointer of a place, for a message: cut when it is long."""
+    """The JSON Pointer of a path, for a message: cut when it is long."""
     text = ""
     for step in path:
-        text += "/" + (str(step) if isinstance(step, int) else step[:SHOWN].replace("~", "~0").replace("/", "~1"))
+        text += pointer((step if isinstance(step, int) else step[:SHOWN],))
         if len(text) > SHOWN:
             break
     return cut(text)
+
+
+def described(value: object) -> str:
+    """A JSON value in words: its kind, and itself when it is short."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the string {quoted(value, 40)}"
+    if isinstance(value, int | float):
+        return "a number out of range" if isinstance(value, int) and value.bit_length() > 64 else f"the number {value}"
+    if isinstance(value, dict):
+        return "an object"
+    return "an array" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
 
 
 def shown(value: Any) -> str:

@@ -30,8 +30,7 @@ from agui_core.stream.event_stream import EventStream
 from agui_core.stream.headers import Fields
 from agui_core.wire.compat import upgrade_input
 from agui_core.wire.malformed import Malformed
-from agui_core.wire.outgoing import document
-from agui_core.wire.sanitize import judge
+from agui_core.wire.sanitize import read_shape
 from agui_core.wire.shapes import Findings, Unrecognised
 
 __all__ = ["ServeEndpoint", "Handler", "serve"]
@@ -86,20 +85,20 @@ class ServeEndpoint(PostEndpoint):
         """The input, translated and enforced as everything that is received (PROC-1)."""
         findings = Findings()
         try:
-            wire = document(body, self._limits)
-            upgrade_input(wire, findings.note)
-            run_input = judge(RunAgentInput, wire, findings)
-        except Malformed as verdict:
-            raise Refused(422, verdict.about("the input"), verdict.rule, place(verdict.path)) from None
+            kept = read_shape(
+                body, RunAgentInput, self._limits, findings, lambda wire: upgrade_input(wire, findings.note)
+            )
+        except Malformed as problem:
+            raise Refused(422, problem.about("the input"), problem.rule, place(problem.path)) from None
         except (DecodeError, LimitExceeded) as error:
             raise Refused(422, one_line(error.message), error.rule) from None
-        if isinstance(run_input, Unrecognised):
-            raise Refused(422, str(run_input), "PROC-9")
+        if isinstance(kept, Unrecognised):
+            raise Refused(422, str(kept), "PROC-9")
         if findings.notes:
             rule, message, _ = findings.notes[0]
             _logger.warning("in a run input: %s [%s], %d in all", one_line(message), rule, len(findings.notes))
-        assert isinstance(run_input, RunAgentInput)
-        return run_input
+        assert isinstance(kept, RunAgentInput)
+        return kept
 
 
 class _Events:

@@ -1,13 +1,12 @@
-"""Many JSON texts as one: what the readers hand to the decoder so that a whole read is decoded in one call.
+"""Many JSON texts as one, so that all payloads of a read are decoded in one call.
 
-A `Batch` joins its payloads, and is decoded as one run of values, which must be as many as there are payloads. A
-payload that is not one whole object sends the batch to be decoded payload by payload, where it is refused.
+A `Batch` joins its payloads and is decoded as one run of values, which have to be as many as the payloads. If a payload
+is not one whole object, the batch is decoded payload by payload, and that one is refused.
 
-Why that is exact, with either separator. No value runs on from one payload into another: a tab cannot stand in a
-string, and neither two objects nor two nulls can stand in an array or object with no comma between them. So every
-payload is any number of whole values, and one at least: with `OBJECTS` it begins with an object; with `NULLS` there
-would be four nulls in a row, and of three in a row one is where an object has to be. As many values as there are
-payloads mean that each is just one.
+Why this is exact, with either separator. No value runs on from one payload into the next: a tab cannot stand in a
+string, and two objects or two nulls cannot stand in an array or object without a comma. So each payload is a number of
+whole values, one at least: with `OBJECTS` it begins with an object; with `NULLS` an empty payload gives four nulls in a
+row, and of three in a row one is where an object has to be. As many values as payloads mean one value each.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ import msgspec
 __all__ = ["NULLS", "OBJECTS", "Batch", "decode_joined", "join"]
 
 NULLS = b"\tnull\tnull\t"
-"""Put between two payloads. Longer than a line end, so that replacing those counts them."""
+"""Stands between two payloads. Longer than a line end, so that replacing line ends counts them."""
 OBJECTS = b"}\t{"
-"""Put between two payloads that lost the braces where they meet. Free to decode, but the braces have to be found."""
+"""Stands between two payloads, in the place of the braces where they meet. Costs nothing to decode."""
 _STEP = 3
-"""With nulls, one value in so many is that of a payload."""
+"""With nulls, each third value belongs to a payload."""
 
 
 class Batch:
     """`count` payloads as one text, and the way back to the single payloads when the text does not decode."""
 
-    __slots__ = ("_payloads", "_source", "_split", "count", "separator", "text")
+    __slots__ = ("_payloads", "_source", "_split", "count", "separator", "text", "unfit")
 
     def __init__(
         self, text: bytes, count: int, source: bytes, split: Callable[[bytes], list[bytes]], separator: bytes = NULLS
@@ -38,6 +37,8 @@ class Batch:
         self.text = text
         self.separator = separator
         self.count = count
+        self.unfit = False
+        """Whether it was decoded as a whole, and is not made of conforming events."""
         self._source = source
         self._split = split
         self._payloads: list[bytes] | None = None
@@ -55,9 +56,9 @@ def join(payloads: list[bytes]) -> Batch:
 
 
 def decode_joined(decoder: msgspec.json.Decoder[Any], batch: Batch) -> list[Any] | None:
-    """The values of a batch, one each of its payloads, or None when it does not decode to these. Never raises.
+    """One value for each payload of a batch, or None when it does not decode to these. Never raises.
 
-    The decoder takes an object or null. (An empty object counts as none: it is no event.)
+    The decoder takes an object or null. An empty object counts as null: it is not an event.
     """
     try:
         values: list[Any] = decoder.decode_lines(batch.text)

@@ -1,8 +1,8 @@
-"""The compatibility boundary: shapes that older peers really send become today's before anything is judged (PROC-2).
+"""The compatibility boundary: shapes that older peers send become today's before anything is judged (PROC-2).
 
-Three things, always on: a short list of nulls becomes absent fields (OPEN-20), the `THINKING_*` events of 0.x become
-the reasoning family (OLD-1), and legacy `binary` content parts become media parts (OLD-2). What is malformed is handed
-on as it is, so that enforcement can refuse it (VER-9). Works in place on dicts that belong to the caller alone.
+Always on: a short list of nulls becomes absent fields (OPEN-20), the `THINKING_*` events of 0.x become the reasoning
+family (OLD-1), and legacy `binary` content parts become media parts (OLD-2). Malformed values pass unchanged, so that
+enforcement can refuse them (VER-9). Works in place, on dicts that belong to the caller alone.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from agui_core._text import place as shown_place
-from agui_core._text import quoted
+from agui_core._text import place, quoted
 from agui_core.wire.malformed import Path
 
 __all__ = ["TRANSLATED", "Boundary", "Warn", "concerns", "translate", "upgrade_input", "upgrade_message"]
@@ -26,11 +25,15 @@ _Object: TypeAlias = dict[str, Any]
 _MEDIA = frozenset({"image", "audio", "video", "document"})
 
 
-class Boundary(msgspec.Struct):
-    """What the translation of one stream has to remember; copied and stored with the reducer.
+def _quietly(rule: str, message: str, path: Path) -> None:
+    """For an application's own values: it is told nothing."""
 
-    `run_id` is the run that invented ids are named after. Whoever accepts a `RUN_STARTED` sets it; one that is refused,
-    or skipped, begins nothing.
+
+class Boundary(msgspec.Struct):
+    """The memory of one stream's translation; copied and stored with the reducer.
+
+    Invented ids are named after `run_id`. The caller sets it when it accepts a `RUN_STARTED`, not when that is refused
+    or skipped.
     """
 
     run_id: str = ""
@@ -45,27 +48,27 @@ class Boundary(msgspec.Struct):
 
 
 def concerns(event: _Object) -> bool:
-    """Whether `translate` may have something to do: a quick check that spares most events the call."""
+    """Whether `translate` may have work with an event: a quick check that spares most events the call."""
     kind = event.get("type")
     return (type(kind) is str and kind in _HANDLERS) or event.get("rawEvent", False) is None
 
 
 def translate(event: _Object, boundary: Boundary, warn: Warn) -> None:
     """Bring one event up to date, in place."""
-    _forgive(event, "rawEvent", (), warn)
+    _drop_null(event, "rawEvent", (), warn)
     kind = event.get("type")
     handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
     if handler is not None:
         handler(event, boundary, warn)
 
 
-def upgrade_input(value: _Object, warn: Warn) -> None:
+def upgrade_input(value: _Object, warn: Warn = _quietly) -> None:
     """The same for a run input or a message by itself, in place."""
     _run_input(value, (), warn)
     upgrade_message(value, (), warn)
 
 
-def upgrade_message(message: Any, path: Path, warn: Warn) -> None:
+def upgrade_message(message: Any, path: Path = (), warn: Warn = _quietly) -> None:
     """Replace the legacy `binary` parts of a message's content by media parts, in place (OLD-2)."""
     content = message.get("content") if isinstance(message, dict) else None
     if not isinstance(content, list) or not any(_is_binary(part) for part in content):
@@ -75,16 +78,16 @@ def upgrade_message(message: Any, path: Path, warn: Warn) -> None:
         if not _is_binary(part):
             upgraded.append(part)
             continue
-        place = (*path, "content", index)
+        where = (*path, "content", index)
         media = _media_part(part)
         if media is None:
-            warn("OLD-2", "a legacy binary part with neither data nor url cannot be converted", place)
+            warn("OLD-2", "a legacy binary part with neither data nor url cannot be converted", where)
             upgraded.append(part)
         elif any(_mirrors(other, media) for other in content):
-            warn("OLD-2", "a legacy binary part repeats another part of its message: it was dropped", place)
+            warn("OLD-2", "a legacy binary part repeats another part of its message: it was dropped", where)
         else:
             lost = ", its id is lost" if "id" in part else ""
-            warn("OLD-2", f"a legacy binary part became a part of type {media['type']}{lost}", place)
+            warn("OLD-2", f"a legacy binary part became a part of type {media['type']}{lost}", where)
             upgraded.append(media)
     message["content"] = upgraded
 
@@ -117,11 +120,11 @@ def _mirrors(part: Any, media: _Object) -> bool:
     return isinstance(metadata, dict) and metadata.get("filename") == media["metadata"]["filename"]
 
 
-def _forgive(holder: Any, name: str, path: Path, warn: Warn) -> None:
+def _drop_null(holder: Any, name: str, path: Path, warn: Warn) -> None:
     if isinstance(holder, dict) and name in holder and holder[name] is None:
         del holder[name]
-        place = (*path, name)
-        warn("OPEN-20", f"null at `{shown_place(place)}` counts as absent; leave the field out", place)
+        where = (*path, name)
+        warn("OPEN-20", f"null at `{place(where)}` counts as absent; leave the field out", where)
 
 
 def _elements(holder: _Object, name: str) -> Iterable[tuple[int, Any]]:
@@ -131,12 +134,12 @@ def _elements(holder: _Object, name: str) -> Iterable[tuple[int, Any]]:
 
 def _inbound_messages(holder: _Object, path: Path, warn: Warn) -> None:
     for index, message in _elements(holder, "messages"):
-        place = (*path, "messages", index)
+        where = (*path, "messages", index)
         if isinstance(message, dict):
             for number, part in _elements(message, "content"):
                 if isinstance(part, dict) and isinstance(part.get("type"), str) and part["type"] in _MEDIA:
-                    _forgive(part, "metadata", (*place, "content", number), warn)
-        upgrade_message(message, place, warn)
+                    _drop_null(part, "metadata", (*where, "content", number), warn)
+        upgrade_message(message, where, warn)
 
 
 def _run_started(event: _Object, boundary: Boundary, warn: Warn) -> None:
@@ -145,10 +148,10 @@ def _run_started(event: _Object, boundary: Boundary, warn: Warn) -> None:
 
 
 def _run_input(run_input: _Object, path: Path, warn: Warn) -> None:
-    _forgive(run_input, "forwardedProps", path, warn)
+    _drop_null(run_input, "forwardedProps", path, warn)
     for name, member in (("tools", "parameters"), ("resume", "payload")):
         for index, element in _elements(run_input, name):
-            _forgive(element, member, (*path, name, index), warn)
+            _drop_null(element, member, (*path, name, index), warn)
     _inbound_messages(run_input, path, warn)
 
 
@@ -159,7 +162,7 @@ def _messages_snapshot(event: _Object, boundary: Boundary, warn: Warn) -> None:
 def _nulls(*names: str) -> Callable[[_Object, Boundary, Warn], None]:
     def handler(event: _Object, boundary: Boundary, warn: Warn) -> None:
         for name in names:
-            _forgive(event, name, (), warn)
+            _drop_null(event, name, (), warn)
 
     return handler
 
@@ -223,4 +226,4 @@ _HANDLERS: dict[str, Callable[[_Object, Boundary, Warn], None]] = {
 }
 
 TRANSLATED = frozenset(_HANDLERS)
-"""The types that the boundary has business with, whatever their members."""
+"""The types of event that the boundary may change, whatever their members."""

@@ -1,33 +1,32 @@
-"""JSON payloads, dicts and foreign objects become event structs (PROC-1: boundary, then enforcement).
+"""JSON payloads, dicts and models become event structs (PROC-1: boundary, then enforcement).
 
-Conforming events pay for nothing but themselves: bytes decode straight into the union of structs, many at a time, and
-since unknown fields are forbidden there, success means that there is nothing to strip and nothing malformed. Only what
-fails takes the slow way: parsed into a dict, translated by the boundary, stripped of unknown top-level members by one
-comparison of key sets and converted; and only if that fails as well is it judged in full (`schema`).
+Conforming events cost one decoding: bytes become structs of the union, many at a time. Unknown fields are forbidden
+there, so a success leaves nothing to strip and nothing malformed. An event that fails takes the slow way: parsed into a
+dict, translated by the boundary, stripped of unknown top-level members by one comparison of key sets, converted. If
+that fails too, `shapes` sanitizes it in full.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from agui_core._text import place
+from agui_core._text import place, pointer
 from agui_core.errors import DecodeError, LimitExceeded, ProtocolError
 from agui_core.limits import Limits
 from agui_core.protocol.events import EVENT_TYPES, Event
 from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire.batch import Batch, decode_joined, join
 from agui_core.wire.compat import TRANSLATED, Boundary, concerns, translate, upgrade_input
-from agui_core.wire.encode import to_wire
 from agui_core.wire.fast_events import FastEvent
-from agui_core.wire.json_values import Copier, check_nesting, holds_foreign, nesting_exceeded, stack_exceeded, too_deep
-from agui_core.wire.malformed import Malformed, Path, describe, pointer
-from agui_core.wire.parse import Text, check_size, parse
-from agui_core.wire.pydantic_models import dumped, is_model
-from agui_core.wire.sanitize import converted, judge, lean, refuse_unknown_kind
+from agui_core.wire.framing import Bytes
+from agui_core.wire.json_values import Copier, check_nesting, holds_foreign, nesting_exceeded, too_deep
+from agui_core.wire.malformed import Malformed, Path
+from agui_core.wire.parse import check_size
+from agui_core.wire.sanitize import converted, log_notes, own_object, read_shape
 from agui_core.wire.shapes import Findings, Shape, Union, Unrecognised, node_of
 from agui_core.wire.surplus import Surplus
 
@@ -38,10 +37,10 @@ Policy: TypeAlias = Literal["strict", "lenient"]
 
 _one = msgspec.json.Decoder(Event).decode
 _many = msgspec.json.Decoder[Any](Event | None)
-_many_plain = msgspec.json.Decoder[Any](FastEvent | None)
+_many_fast = msgspec.json.Decoder[Any](FastEvent | None)
 _many_objects = msgspec.json.Decoder[Any](dict[str, Any] | None)
-_TRY_PLAIN_AGAIN = 15
-"""Batches that are not tried as plain content after one in which some content was more."""
+_FAST_PAUSE = 15
+"""Batches that are not tried as fast events after one in which some content had other members."""
 _UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 _EVENT_CLASSES = frozenset(EVENT_TYPES.values())
@@ -49,7 +48,7 @@ _EVENT_CLASSES = frozenset(EVENT_TYPES.values())
 
 @cache
 def _union() -> Union:
-    """What events may hold, by type; made when the first event does not simply fit."""
+    """The node of all events; made when the first event does not simply fit."""
     union = node_of(Event)
     assert isinstance(union, Union)
     return union
@@ -66,36 +65,40 @@ _STREAMED = frozenset(
         "TOOL_CALL_CHUNK",
     }
 )
-"""Types whose `delta` may end or begin inside a surrogate pair; the reducer joins the halves."""
+"""Types whose `delta` may begin or end inside a surrogate pair; the reducer joins the halves."""
 
 _REMEMBERED = 256
-"""Bounds what is remembered of surplus members: key sets per type, and characters per key set."""
+"""Key sets with surplus members that are remembered per type, and characters of each."""
 
 
-def decode(json: Text, on_warning: Callable[[ProtocolWarning], object] | None = None) -> Event | None:
-    """One event from one JSON text; None when its type is unknown and it is therefore dropped (PROC-4).
+def decode(json: Bytes, on_warning: Callable[[ProtocolWarning], object] | None = None) -> Event | None:
+    """One event from one JSON text; None when its type is unknown, as it is dropped then (PROC-4). Strict.
 
-    Strict: raises `DecodeError` (SSE-8), `ProtocolError` (PROC-7) or `LimitExceeded`. What is stripped or dropped is
-    told to `on_warning`. The halves of a surrogate pair that a `delta` begins or ends with are left in it.
+    `on_warning` is called for each member that is stripped, and for a dropped event. Half a surrogate pair at the
+    beginning or end of a `delta` stays in it.
+
+    Raises: `DecodeError` (SSE-8), `ProtocolError` (PROC-7) or `LimitExceeded`.
     """
     return Decoder(WarningLog(listener=on_warning)).decode_one(json)
 
 
 class Decoder:
-    """Decodes the events of one stream, under one policy, into one log of warnings.
+    """Decodes the events of one stream.
 
-    Under `"strict"` a malformed event raises; under `"lenient"` it is skipped with a warning, nulls in optional fields
-    count as absent, and a malformed patch operation empties its patch. `LimitExceeded` is raised under both. `index` is
-    the event's place in the stream, counted from 0 by the caller, dropped events included.
+    `warnings`: the log that warnings go to.
+    `policy`: under `"strict"` a malformed event raises. Under `"lenient"` it is skipped with a warning, nulls in
+    optional fields count as absent, and a malformed patch operation empties its patch.
+    `limits`: exceeding one raises `LimitExceeded` under both policies.
+    `boundary`: the compatibility boundary; the caller sets its `run_id` with every `RUN_STARTED`.
 
-    `boundary` is the state of the compatibility boundary; the caller sets its `run_id` with every `RUN_STARTED`.
+    Each method takes `index`, the event's place in the stream; the caller counts from 0, dropped events included.
     """
 
     __slots__ = (
+        "_fast_pause",
         "_limits",
         "_met",
         "_mostly_unfit",
-        "_not_plain",
         "_watch",
         "boundary",
         "policy",
@@ -119,7 +122,7 @@ class Decoder:
         # A shorter text keeps both limits: to be nested too deeply, it would need more brackets than it has characters.
         self._watch = min(2 * (limits.nesting + 2), limits.event_bytes // 4 + 1)
         self._mostly_unfit = False
-        self._not_plain = 0
+        self._fast_pause = 0
         self._met: dict[str, dict[tuple[str, ...], Surplus]] = {}
 
     def copy(self, warnings: WarningLog) -> Decoder:
@@ -129,7 +132,7 @@ class Decoder:
 
     # One event at a time
 
-    def decode_one(self, payload: Text, index: int | None = None) -> Event | None:
+    def decode_one(self, payload: Bytes, index: int | None = None) -> Event | None:
         """The event of one JSON text; None when it is dropped, or under `"lenient"` skipped."""
         try:
             event: Event = _one(payload)
@@ -144,8 +147,8 @@ class Decoder:
         return event
 
     def to_event(self, event: object, index: int | None = None) -> Event | None:
-        """The same from whatever a caller has: one of our structs (trusted as it is, unless its open data hold what is
-        no JSON, such as a model), a JSON text, a decoded dict, or an event of `ag_ui.core`.
+        """The same from any form: a JSON text, a dict, an event of `ag_ui.core`, or one of our structs, trusted
+        unless its open data hold a value that is no JSON, such as a model.
         """
         if type(event) in _EVENT_CLASSES:
             try:
@@ -154,7 +157,7 @@ class Decoder:
                 raise _placed(error, index) from None
             if not (has_open and holds_foreign(event)):
                 return event  # type: ignore[return-value]
-        if isinstance(event, Text):
+        if isinstance(event, Bytes):
             return self.decode_one(event, index)
         obj = self.to_dict(event, index)
         return None if obj is None else self._enforce(obj, index)
@@ -168,55 +171,55 @@ class Decoder:
         return None if obj is None else self._translated(obj, index)
 
     def enforce(self, event: dict[str, Any], index: int | None = None) -> Event | None:
-        """Judge a dict that has passed the boundary, as middleware returned it (PROC-5..18). It is not changed."""
+        """The event of a dict that has passed the boundary, as middleware returned it (PROC-5..18). It stays."""
         obj = self._read(event, index)
         return None if obj is None else self._enforce(obj, index)
 
     def to_shape(self, value: object, shape: Any, *, own: bool = False, said: bool = False) -> Any:
-        """A struct of `shape` (a struct type, or a union such as `Message`), from one of its structs, a dict, a JSON
-        text or an object of `ag_ui.core`. What is unknown is stripped with a warning, legacy parts are upgraded; `own`
-        documents of the application are upgraded without a warning. In what it has `said` just now a part or message of
-        no known kind is refused.
+        """A struct of `shape` (a struct type, or a union such as `Message`) from a value in any form. A struct is
+        trusted and given back. Unknown members are stripped with a warning, legacy parts are upgraded.
 
-        Raises `ProtocolError`, `DecodeError` or `LimitExceeded` under both policies, also for an unknown kind of value.
+        `own`: a document of the application, so that upgrades are not warned about.
+        `said`: the application has just said it; a part or message of no known kind is refused then.
+
+        Raises: `ProtocolError`, `DecodeError` or `LimitExceeded` under both policies, also for an unknown kind.
         """
         if isinstance(value, msgspec.Struct):
             return value
         name = getattr(shape, "__name__", None)
-        court = Findings()
+        findings = Findings()
+
+        def upgrade(obj: dict[str, Any]) -> None:
+            upgrade_input(obj) if own else upgrade_input(obj, findings.note)
+
         try:
-            obj, _ = self._plain(value, shape)
-            upgrade_input(obj, _quietly if own else court.note)
-            judged = judge(shape, obj, court)
-        except Malformed as verdict:
-            raise ProtocolError(verdict.about("the value"), rule=verdict.rule, type=name) from None
-        if isinstance(judged, Unrecognised):
-            raise ProtocolError(f"{judged}; nothing that requires it can stay", rule="PROC-9", type=name)
-        for rule, message, path in court.notes:
-            if said:
-                refuse_unknown_kind(rule, message, path, name)
-            self._note(rule, message, path, name, None)
-        return judged
+            kept = read_shape(value, shape, self._limits, findings, upgrade)
+        except Malformed as problem:
+            raise problem.error("the value", type=name) from None
+        if isinstance(kept, Unrecognised):
+            raise ProtocolError(f"{kept}; nothing that requires it can stay", rule="PROC-9", type=name)
+        log_notes(findings, self.warnings, name, said=said)
+        return kept
 
     def to_json(self, value: object, what: str) -> Any:
-        """A private copy of open data that an application gives: models as what they write.
+        """A private copy of open data that an application gives; `what` is its name in errors.
 
-        Raises `ProtocolError` for what is no JSON, `LimitExceeded` for what is nested too deeply.
+        Raises: `ProtocolError` for a value that is no JSON, `LimitExceeded` for one that is nested too deeply.
         """
         try:
             return Copier(self._limits.nesting).copy(value)
-        except Malformed as verdict:
-            raise ProtocolError(verdict.about(f"the {what}"), rule=verdict.rule) from None
+        except Malformed as problem:
+            raise problem.error(f"the {what}") from None
 
     # Many events at a time
 
     def decode_batch(self, batch: Batch | list[bytes], index: int) -> Iterator[tuple[int, list[Event]]]:
-        """The events of many JSON texts, as lists, each with the index of its first event; the rest follow gapless.
+        """The events of many JSON texts, as lists, each with the index of its first event; the others follow gapless.
 
         Lazy: a warning is logged, and an error raised, when the iterator reaches its event, so that the caller has
         applied all events before it. When the last events were dropped, the last list is empty, and its index is that
-        of the next event. Depth is not checked where events decode on the fast path: the caller calls `check_nesting`
-        for events with open data, which spares those that have none.
+        of the next event. The fast path does not check depth: the caller calls `check_nesting` for events with open
+        data. A batch that `decode_fit` refused is not decoded as a whole again.
         """
         if isinstance(batch, list):
             if not batch:
@@ -234,17 +237,19 @@ class Decoder:
             yield index + len(batch.payloads()), []
 
     def decode_fit(self, batch: Batch) -> list[Any] | None:
-        """All events of a conforming batch, content as `PlainContent` where the whole batch allows that; or None."""
-        if self._mostly_unfit or len(batch.text) > self._limits.event_bytes:
+        """All events of a conforming batch, content as `FastContent` where the whole batch allows that; or None."""
+        if batch.unfit or self._mostly_unfit or len(batch.text) > self._limits.event_bytes:
             return None
-        if self._not_plain:
-            self._not_plain -= 1
+        if self._fast_pause:
+            self._fast_pause -= 1
         else:
-            events = decode_joined(_many_plain, batch)
+            events = decode_joined(_many_fast, batch)
             if events is not None:
                 return events
-            self._not_plain = _TRY_PLAIN_AGAIN
-        return decode_joined(_many, batch)
+            self._fast_pause = _FAST_PAUSE
+        events = decode_joined(_many, batch)
+        batch.unfit = events is None
+        return events
 
     def _decode_apart(self, batch: Batch, index: int) -> Iterator[tuple[int, list[Event]]]:
         payloads = batch.payloads()
@@ -300,47 +305,48 @@ class Decoder:
                 for name in surplus.names:
                     del obj[name]
                 try:
-                    events.append(msgspec.convert(obj, surplus.plain))  # type: ignore[arg-type]
+                    events.append(msgspec.convert(obj, surplus.fast))  # type: ignore[arg-type]
                     surpluses.append(surplus)
+                    unfit += surplus.unfit
                     continue
                 except _UNFIT:
                     pass
-            if events:
-                unfit += sum([bool(surplus.names) for surplus in surpluses])
-                self.warnings.defer(position - len(events), surpluses)
-                yield position - len(events), events
-                self.warnings.settle()
-                events, surpluses = [], []
+            yield from self._hand_out(events, surpluses, position)
+            events, surpluses = [], []
             unfit += 1
             event = self._look_at(obj, surplus, position)
             if event is not None:
                 yield position, [event]
-        if events:
-            unfit += sum([bool(surplus.names) for surplus in surpluses])
-            self.warnings.defer(index + len(payloads) - len(events), surpluses)
-            yield index + len(payloads) - len(events), events
-            self.warnings.settle()
+        yield from self._hand_out(events, surpluses, index + len(payloads))
         self._mostly_unfit = 4 * unfit > len(payloads)
+
+    def _hand_out(self, events: list[Event], surpluses: list[Surplus], end: int) -> Iterator[tuple[int, list[Event]]]:
+        """Events before index `end`; the warnings about their surplus come as each is applied."""
+        if events:
+            self.warnings.defer(end - len(events), surpluses)
+            yield end - len(events), events
+            self.warnings.settle()
 
     def _look_at(self, obj: dict[str, Any], surplus: Surplus | None, index: int) -> Event | None:
         if surplus is not None:  # which has been taken off already
-            return self._judge(obj, surplus, index)
+            return self._sanitize(obj, surplus, index)
         if too_deep(obj, self._limits.nesting + 1):
             raise _placed(nesting_exceeded(self._limits.nesting), index)
         return self._enforce(self._translated(obj, index), index)
 
-    def _decode_slowly(self, payload: Text, index: int | None) -> Event | None:
+    def _decode_slowly(self, payload: Bytes, index: int | None) -> Event | None:
         obj = self.to_dict(payload, index)
         return None if obj is None else self._enforce(obj, index)
 
-    # Whatever there is to dicts of our own
+    # Any form to dicts of our own
 
     def _read(self, event: object, index: int | None) -> dict[str, Any] | None:
         """A dict of our own that is certain to be JSON; None when `"lenient"` skips it."""
+        copier = Copier(self._limits.nesting)
         try:
-            obj, repaired = self._plain(event)
-        except Malformed as verdict:
-            self._refuse(verdict, _type_of(event), index)
+            obj = own_object(event, Event, self._limits, partial(_copied, copier))
+        except Malformed as problem:
+            self._refuse(problem, _type_of(event), index)
         except DecodeError as error:
             if self.policy == "strict":
                 raise _placed(error, index) from None
@@ -348,45 +354,11 @@ class Decoder:
         except LimitExceeded as error:
             raise _placed(error, index) from None
         else:
-            for path in repaired:
-                where = pointer(path)
-                self._note(
-                    "SSE-9", f"half a surrogate pair at `{place(path)}` became U+FFFD", where, _type_of(obj), index
-                )
+            for path in copier.repaired:
+                message = f"half a surrogate pair at `{place(path)}` became U+FFFD"
+                self._note("SSE-9", message, pointer(path), _type_of(obj), index)
             return obj
         return None
-
-    def _plain(self, value: object, shape: Any = Event) -> tuple[dict[str, Any], list[Path]]:
-        if isinstance(value, Text):
-            obj, suspect = parse(value, self._limits)
-            return self._owned(obj) if suspect else (obj, [])
-        if isinstance(value, msgspec.Struct):
-            try:
-                value = to_wire(value)
-            except ProtocolError as error:
-                raise Malformed(f"holds what is no JSON: {error.message}") from None
-        elif is_model(value):
-            try:
-                value = lean(shape, dumped(value))
-            except RecursionError:
-                raise stack_exceeded(self._limits.nesting) from None
-        if not isinstance(value, dict):
-            raise DecodeError(
-                "an event is a JSON object (a struct, a dict, JSON text or an ag_ui.core object), not "
-                + describe(value),
-                rule="SSE-8",
-            )
-        return self._owned(value)
-
-    def _owned(self, obj: dict[str, Any]) -> tuple[dict[str, Any], list[Path]]:
-        """A clean copy; half surrogate pairs stay where two deltas may meet."""
-        copier = Copier(self._limits.nesting)
-        copy: dict[str, Any] = copier.copy(obj)
-        delta = obj.get("delta")
-        if isinstance(delta, str) and _type_of(copy) in _STREAMED:
-            copy["delta"] = str.__str__(delta)
-            return copy, [path for path in copier.repaired if path != ("delta",)]
-        return copy, copier.repaired
 
     def _translated(self, obj: dict[str, Any], index: int | None) -> dict[str, Any]:
         if concerns(obj):
@@ -419,7 +391,7 @@ class Decoder:
         try:
             event: Event = msgspec.convert(obj, shape.struct)  # type: ignore[assignment]
         except _UNFIT:
-            return self._judge(obj, surplus, index)
+            return self._sanitize(obj, surplus, index)
         self._note_surplus(surplus, index)
         return event
 
@@ -428,42 +400,42 @@ class Decoder:
         surplus = known.get(names) if known is not None else None
         if surplus is None:
             surplus = Surplus(shape, names)
-            # What the boundary has business with is never taken for routine.
+            # An event that the boundary may change has to pass it each time.
             if shape.tag not in TRANSLATED and "rawEvent" not in names and sum(map(len, names)) < _REMEMBERED:
                 known = self._met.setdefault(shape.tag, {})
                 if len(known) < _REMEMBERED:
                     known[names] = surplus
         return surplus
 
-    def _judge(self, obj: dict[str, Any], surplus: Surplus, index: int | None) -> Event | None:
-        """The verdict in full on a dict that did not convert, its unknown members already taken off."""
-        court = Findings(lenient=self.policy == "lenient")
+    def _sanitize(self, obj: dict[str, Any], surplus: Surplus, index: int | None) -> Event | None:
+        """Sanitize in full a dict that did not convert; its unknown members are off already."""
+        findings = Findings(lenient=self.policy == "lenient")
         kind = surplus.kind
         try:
-            judged = _union().shapes[kind].judge(obj, (), court)
-            for rule, message, path in court.forgiven:
+            kept = _union().shapes[kind].sanitize(obj, (), findings)
+            for rule, message, path in findings.repairs:
                 self._note(rule, message, path, kind, index, refused=True)
-            if isinstance(judged, Unrecognised):
-                self._note("PROC-9", f"{judged}: the event was dropped", "", kind, index)
+            if isinstance(kept, Unrecognised):
+                self._note("PROC-9", f"{kept}: the event was dropped", "", kind, index)
                 return None
-            event: Event = converted(judged, surplus.struct)
-        except Malformed as verdict:
-            self._refuse(verdict, kind, index)
+            event: Event = converted(kept, surplus.struct)
+        except Malformed as problem:
+            self._refuse(problem, kind, index)
             return None
         self._note_surplus(surplus, index)
-        for rule, message, path in court.notes:
+        for rule, message, path in findings.notes:
             self._note(rule, message, path, kind, index)
         return event
 
     def _unknown(self, obj: dict[str, Any], index: int | None) -> None:
         try:
-            verdict = _union().judge(obj, (), Findings())
-        except Malformed as malformed:
-            self._refuse(malformed, None, index)
+            unknown = _union().sanitize(obj, (), Findings())
+        except Malformed as problem:
+            self._refuse(problem, None, index)
         else:
-            self._note("PROC-4", f"{verdict}: the event was dropped", "", _type_of(obj), index)
+            self._note("PROC-4", f"{unknown}: the event was dropped", "", _type_of(obj), index)
 
-    # Verdicts
+    # Warnings and errors
 
     def _note(
         self, rule: str, message: str, path: str, kind: str | None, index: int | None, refused: bool = False
@@ -474,11 +446,11 @@ class Decoder:
         for message, path in surplus.warnings:
             self._note("PROC-5", message, path, surplus.kind, index)
 
-    def _refuse(self, verdict: Malformed, kind: str | None, index: int | None) -> None:
+    def _refuse(self, problem: Malformed, kind: str | None, index: int | None) -> None:
         """A malformed known value: fatal, or under `"lenient"` the end of this event only."""
         if self.policy == "strict":
-            raise ProtocolError(verdict.about("the event"), rule=verdict.rule, index=index, type=kind) from None
-        self._note(verdict.rule, f"{verdict}: the event was skipped", pointer(verdict.path), kind, index, refused=True)
+            raise problem.error("the event", index=index, type=kind) from None
+        self._note(problem.rule, f"{problem}: the event was skipped", pointer(problem.path), kind, index, refused=True)
 
 
 def _placed(error: Any, index: int | None) -> Any:
@@ -486,8 +458,14 @@ def _placed(error: Any, index: int | None) -> Any:
     return error
 
 
-def _quietly(rule: str, message: str, path: Path) -> None:
-    """Takes warnings that nobody needs."""
+def _copied(copier: Copier, obj: dict[str, Any]) -> dict[str, Any]:
+    """A clean copy. Half a surrogate pair stays in a `delta`, as the next one may bring the other half."""
+    copy: dict[str, Any] = copier.copy(obj)
+    delta = obj.get("delta")
+    if isinstance(delta, str) and _type_of(copy) in _STREAMED:
+        copy["delta"] = str.__str__(delta)
+        copier.repaired = [path for path in copier.repaired if path != ("delta",)]
+    return copy
 
 
 def _type_of(obj: object) -> str | None:

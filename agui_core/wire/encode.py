@@ -10,26 +10,21 @@ import msgspec
 from agui_core.errors import LimitExceeded, ProtocolError
 from agui_core.wire.json_values import DEEPEST, Copier
 from agui_core.wire.malformed import Malformed
-from agui_core.wire.pydantic_models import dumped, is_model
+from agui_core.wire.pydantic_models import encode_hook
 
 __all__ = ["encode", "to_wire"]
 
 
-def _dumped(value: Any) -> Any:
-    """What msgspec does not know: models, and then nothing else."""
-    if is_model(value):
-        return dumped(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
-
-
-_encoder = msgspec.json.Encoder(enc_hook=_dumped)
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 
 
 def encode(value: msgspec.Struct | Sequence[msgspec.Struct]) -> bytes:
     """The JSON of a struct, or of a list of them, on one line.
 
-    A lone surrogate, which JSON text cannot carry in UTF-8, is written as U+FFFD. Raises `ProtocolError` when a struct
-    built by hand holds something that is no JSON, `LimitExceeded` when it is nested too deeply to be written.
+    A lone surrogate, which UTF-8 cannot carry, is written as U+FFFD.
+
+    Raises: `ProtocolError` when a struct built by hand holds a value that is no JSON, `LimitExceeded` when it is nested
+    too deeply to be written.
     """
     try:
         return _encoder.encode(value)
@@ -44,15 +39,13 @@ def encode(value: msgspec.Struct | Sequence[msgspec.Struct]) -> bytes:
 def to_wire(value: msgspec.Struct | Sequence[msgspec.Struct]) -> Any:
     """A struct, or a list of them, as plain dicts, lists and scalars with camelCase names; shares nothing with it.
 
-    Raises as `encode` does.
+    Raises: as `encode` does.
     """
     try:
-        return Copier(DEEPEST).copy(msgspec.to_builtins(value, enc_hook=_dumped))
+        return Copier(DEEPEST).copy(msgspec.to_builtins(value, enc_hook=encode_hook))
     except RecursionError:
         raise _too_deep() from None
-    except Malformed as verdict:
-        raise _no_json(verdict) from None
-    except (TypeError, ValueError, OverflowError) as error:
+    except (Malformed, TypeError, ValueError, OverflowError) as error:
         raise _no_json(error) from None
 
 
@@ -62,5 +55,5 @@ def _too_deep() -> LimitExceeded:
 
 def _no_json(error: Exception) -> ProtocolError:
     if isinstance(error, Malformed):
-        return ProtocolError(error.about("the value"), rule=error.rule)
+        return error.error("the value")
     return ProtocolError(f"the value cannot be written as JSON: {error}", rule="PROC-7")

@@ -1,48 +1,38 @@
-"""The verdict on a value that does not fit, and how its place is written."""
+"""A value that does not fit: what is wrong with it, and where."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TypeAlias
 
-from agui_core._text import place, quoted
+from agui_core._text import place
+from agui_core.errors import ProtocolError
 
-__all__ = ["Malformed", "Path", "describe", "pointer"]
+__all__ = ["Malformed", "Path"]
 
-Path = tuple[str | int, ...]
+Path: TypeAlias = tuple[str | int, ...]
+"""Member names and indexes, from the outside in."""
 
 
 class Malformed(Exception):
-    """A known place holds a value that the protocol refuses (PROC-7), at `path`."""
+    """A known place, at `path`, holds a value that the protocol refuses (PROC-7)."""
 
-    def __init__(self, problem: str, *, rule: str = "PROC-7", path: Path = ()) -> None:
-        super().__init__(problem)
-        self.problem = problem
+    def __init__(self, reason: str, *, rule: str = "PROC-7", path: Path = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
         self.rule = rule
         self.path = path
 
     def about(self, whole: str) -> str:
-        """The verdict as a sentence; `whole` is what to call the value itself."""
-        return f"`{place(self.path)}` {self.problem}" if self.path else f"{whole} {self.problem}"
+        """The problem as a sentence; `whole` is what to call the value itself."""
+        return f"`{place(self.path)}` {self.reason}" if self.path else f"{whole} {self.reason}"
+
+    def error(self, whole: str, *, type: str | None = None, index: int | None = None) -> ProtocolError:
+        """The error to raise for it, of the event at `index` or of a value of this `type`."""
+        return ProtocolError(self.about(whole), rule=self.rule, type=type, index=index)
+
+    def inside(self, path: Path) -> Malformed:
+        """The same problem of a value that stands at `path` of a larger one."""
+        return Malformed(self.reason, rule=self.rule, path=(*path, *self.path))
 
     def __str__(self) -> str:
         return self.about("the event")
-
-
-def pointer(path: Iterable[str | int]) -> str:
-    """The JSON Pointer (RFC 6901) of a path."""
-    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
-
-
-def describe(value: object) -> str:
-    """A value for an error text: its kind, and itself when it is short."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return f"the string {quoted(value, 40)}"
-    if isinstance(value, int | float):
-        return "a number out of range" if isinstance(value, int) and value.bit_length() > 64 else f"the number {value}"
-    if isinstance(value, dict):
-        return "an object"
-    return "an array" if isinstance(value, list | tuple) else f"a {type(value).__name__}"

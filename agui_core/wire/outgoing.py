@@ -1,7 +1,6 @@
-"""What is about to be sent: enforced as what is received, brought to what the peer can read, and declared (PROC-16,
-IN-3).
+"""Run inputs on their way out: enforced like received ones, cut down to what the peer reads, declared (PROC-16, IN-3).
 
-Pure functions from one shape to another. A run input costs some microseconds per message, whatever becomes of it.
+Pure functions from one shape to another. A run input costs some microseconds per message.
 """
 
 from __future__ import annotations
@@ -21,19 +20,17 @@ from agui_core.protocol.messages import ActivityMessage, AssistantMessage, Messa
 from agui_core.protocol.run import PROTOCOL_VERSION, RunAgentInput
 from agui_core.warnings import WarningLog
 from agui_core.wire.compat import upgrade_message
-from agui_core.wire.encode import to_wire
-from agui_core.wire.json_values import Copier
-from agui_core.wire.malformed import Malformed, Path
+from agui_core.wire.framing import Bytes
+from agui_core.wire.malformed import Malformed
 from agui_core.wire.old_peers import NO_PARENTS, NO_SUBAGENTS, Peer
-from agui_core.wire.parse import parse
-from agui_core.wire.pydantic_models import dumped, is_model
-from agui_core.wire.sanitize import judge, lean, refuse_unknown_kind
+from agui_core.wire.pydantic_models import is_model
+from agui_core.wire.sanitize import log_notes, own_object, sanitize
 from agui_core.wire.shapes import Findings, Unrecognised
 
-__all__ = ["address_input", "document", "enforce_input", "enforced", "readable"]
+__all__ = ["address_input", "enforce_input", "enforced", "readable"]
 
 _scan = msgspec.json.Decoder(msgspec.Raw).decode
-"""Reads one JSON document without making anything of it."""
+"""Reads one JSON document and makes nothing of it."""
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -41,32 +38,37 @@ S = TypeVar("S", bound=msgspec.Struct)
 def enforce_input(
     run_input: RunAgentInput | Mapping[str, Any] | bytes | str | object, log: WarningLog, limits: Limits | None = None
 ) -> RunAgentInput:
-    """The run input without unknown material, which is stripped with a warning in `log`, and with legacy content parts
-    upgraded (OLD-2).
+    """The run input without unknown members, and with legacy content parts upgraded (OLD-2).
 
-    `run_input` is a struct, which is not trusted here, a wire dict, JSON, or an object of `ag_ui.core`. Raises
-    `ProtocolError`, `DecodeError` or `LimitExceeded` when a known field is malformed, so that nothing is sent.
+    `run_input`: a struct (not trusted here), a wire dict, JSON, or an object of `ag_ui.core`.
+    `log` gets a warning for each stripped member.
+
+    Raises: `ProtocolError`, `DecodeError` or `LimitExceeded` when a known field is malformed.
     """
+    if isinstance(run_input, Mapping):
+        run_input = dict(run_input)
+    elif not isinstance(run_input, Bytes | msgspec.Struct) and not is_model(run_input):
+        raise TypeError(f"a run input is a RunAgentInput, a dict or JSON, not a {type(run_input).__name__}")
     try:
-        wire = document(run_input, limits or Limits())
-    except Malformed as verdict:
-        raise ProtocolError(verdict.about("the RunAgentInput"), rule=verdict.rule, type="RunAgentInput") from None
+        wire = own_object(run_input, RunAgentInput, limits or Limits())
+    except Malformed as problem:
+        raise problem.error("the RunAgentInput", type="RunAgentInput") from None
     messages = wire.get("messages")
-    for index, message in enumerate(messages if isinstance(messages, list) else ()):
-        upgrade_message(message, ("messages", index), _quietly)
-    judged = enforced(RunAgentInput, wire, log)
-    if judged is None:
+    for message in messages if isinstance(messages, list) else ():  # nulls, which `upgrade_input` drops, stay errors
+        upgrade_message(message)
+    kept = enforced(RunAgentInput, wire, log)
+    if kept is None:
         raise ProtocolError("nothing of the run input is known to the protocol", rule="PROC-9", type="RunAgentInput")
-    return judged
+    return kept
 
 
 def address_input(run_input: RunAgentInput, log: WarningLog, peer: Peer | None = None) -> RunAgentInput:
-    """What of an enforced input goes over the wire to `peer`, None for one of whom nothing is known.
+    """What of an enforced input goes over the wire to `peer`; None: a current peer.
 
-    Activity messages stay here (ACT-10). A current peer is told our version, unless the input names one; an older one
-    gets what it reads (OLD-3..5), with a warning in `log` for what that loses (VER-11, VER-12). `tools`,
-    `context` and `forwardedProps` that the input leaves out are sent empty (IN-5, VER-8): many agents from before 1.0
-    refuse an input without.
+    Activity messages stay here (ACT-10). A current peer is told our version, unless the input names one. An older peer
+    gets what it reads (OLD-3..5), and `log` a warning for each loss (VER-11, VER-12). `tools`, `context` and
+    `forwardedProps` that the input leaves out are sent empty (IN-5, VER-8): many agents from before 1.0 refuse an input
+    without them.
     """
     peer = peer or Peer.current()
     messages = tuple(
@@ -96,10 +98,11 @@ def address_input(run_input: RunAgentInput, log: WarningLog, peer: Peer | None =
 
 
 def readable(messages: Iterable[Message], log: WarningLog) -> tuple[Message, ...]:
-    """The messages as an agent can read them. Adapters refuse a whole request, for ever, when the arguments of one call
-    in it are no JSON, or when a call is answered twice. So arguments that are no one JSON document are sent as `{}`
-    (TOOL-5), and of several results for one call the first one is sent (OPEN-12), each with a warning in `log`. Empty
-    arguments are `{}` without a word. Costs a scan of all arguments.
+    """The messages as an agent can read them. Costs a scan of all arguments.
+
+    Adapters refuse a whole request, for ever, when the arguments of one call are not JSON, or a call has two results.
+    So arguments that are not one JSON document are sent as `{}` (TOOL-5), and only the first result of a call is sent
+    (OPEN-12), each with a warning in `log`. Empty arguments become `{}` without a warning.
     """
     kept: list[Message] = []
     answered: set[str] = set()
@@ -131,47 +134,24 @@ def _readable_call(call: ToolCall, log: WarningLog) -> ToolCall:
 
 
 def enforced(shape: type[S], wire: Mapping[str, Any], log: WarningLog, *, said: bool = False) -> S | None:
-    """The struct of what may be sent of `wire`, or None when something that it needs is unknown (PROC-9). What was
-    stripped is in `log`. Raises `ProtocolError` when a known field is malformed; in what the application has `said`
-    just now, also for a part of no known kind.
+    """The struct of what may be sent of `wire`, plain JSON; None when a part that it needs is unknown (PROC-9).
+
+    `log` gets what was stripped. `said`: the application has just said it, so that a part of no known kind raises.
+
+    Raises: `ProtocolError` when a known field is malformed.
     """
-    court = Findings()
+    findings = Findings()
     name = shape.__name__
     try:
-        judged = judge(shape, wire, court)
-    except Malformed as verdict:
-        raise ProtocolError(verdict.about(f"the {name}"), rule=verdict.rule, type=name) from None
-    for rule, message, path in court.notes:
-        if said:
-            refuse_unknown_kind(rule, message, path, name)
-        log.add(rule, message, type=name, path=path)
-    if isinstance(judged, Unrecognised):
-        log.add("PROC-9", f"{judged}: the {name} was removed", type=name)
+        kept = sanitize(shape, wire, findings)
+    except Malformed as problem:
+        raise problem.error(f"the {name}", type=name) from None
+    log_notes(findings, log, name, said=said)
+    if isinstance(kept, Unrecognised):
+        log.add("PROC-9", f"{kept}: the {name} was removed", type=name)
         return None
-    assert isinstance(judged, shape)
-    return judged
-
-
-def document(run_input: object, limits: Limits) -> dict[str, Any]:
-    """A run input in any form as a wire dict of our own, not yet judged. Raises `Malformed`, `DecodeError`,
-    `LimitExceeded`.
-    """
-    if isinstance(run_input, bytes | bytearray | memoryview | str):
-        run_input, _ = parse(run_input, limits)
-    elif isinstance(run_input, msgspec.Struct):
-        run_input = to_wire(run_input)
-    elif is_model(run_input):
-        run_input = lean(RunAgentInput, dumped(run_input))
-    if not isinstance(run_input, Mapping):
-        raise TypeError(f"a run input is a RunAgentInput, a dict or JSON, not a {type(run_input).__name__}")
-    document: dict[str, Any] = Copier(limits.nesting).copy(dict(run_input))
-    return document
-
-
-def _quietly(rule: str, message: str, path: Path) -> None:
-    """An application's own legacy part is upgraded without a word: what cannot be is stripped by enforcement, with
-    one.
-    """
+    assert isinstance(kept, shape)
+    return kept
 
 
 def _message_for(message: Message, index: int, peer: Peer, log: WarningLog) -> Message:

@@ -1,4 +1,4 @@
-"""One JSON text to plain Python values, with every way that can go wrong told apart."""
+"""One JSON text becomes plain Python values; each way that can fail has its own error."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import msgspec
 
 from agui_core.errors import DecodeError, LimitExceeded
 from agui_core.limits import Limits
+from agui_core.wire.framing import Bytes
 from agui_core.wire.json_values import nesting_exceeded, stack_exceeded, too_deep
 from agui_core.wire.malformed import Malformed
 
-__all__ = ["Text", "check_size", "parse"]
-
-Text = bytes | bytearray | memoryview | str
+__all__ = ["check_size", "parse"]
 
 _decode = msgspec.json.Decoder().decode
 
 
-def parse(payload: Text, limits: Limits) -> tuple[dict[str, Any], bool]:
+def parse(payload: Bytes, limits: Limits) -> tuple[dict[str, Any], bool]:
     """The object of a JSON text, and whether it may hold lone surrogates, or numbers that no double can hold.
 
-    Raises `DecodeError` for what is not a JSON object (SSE-8), `LimitExceeded` for what is too long or nested too
-    deeply, and `Malformed` for numbers out of range.
+    Raises: `DecodeError` for text that is not a JSON object (SSE-8), `LimitExceeded` for text that is too long or
+    nested too deeply, `Malformed` for numbers out of range.
     """
     check_size(payload, limits)
     suspect = False
@@ -43,7 +42,7 @@ def parse(payload: Text, limits: Limits) -> tuple[dict[str, Any], bool]:
     return value, suspect
 
 
-def _parse_slowly(payload: Text, error: Exception, limits: Limits) -> Any:
+def _parse_slowly(payload: Bytes, error: Exception, limits: Limits) -> Any:
     try:
         text = payload if isinstance(payload, str) else bytes(payload).decode()
         return json.loads(text, parse_constant=_refuse_constant)
@@ -58,7 +57,7 @@ def _parse_slowly(payload: Text, error: Exception, limits: Limits) -> Any:
         raise Malformed("holds an integer of more than 4,300 digits") from None
 
 
-def check_size(payload: Text, limits: Limits) -> None:
+def check_size(payload: Bytes, limits: Limits) -> None:
     """Raise `LimitExceeded` when the text has more bytes than one event may have."""
     limit = limits.event_bytes
     size = len(payload)
@@ -72,7 +71,7 @@ def check_size(payload: Text, limits: Limits) -> None:
 
 
 def _hint(text: str) -> str:
-    """What the text may be instead."""
+    """What else the text may be."""
     if text.strip() == "[DONE]":
         return ", but the end mark of another protocol, [DONE], which AG-UI does not have"
     if text.lstrip().startswith(("data:", "event:", "id:", "retry:")):

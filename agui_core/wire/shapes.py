@@ -1,8 +1,8 @@
-"""The protocol's shapes as a table that a value can be judged by, built once from the structs that decode them.
+"""The protocol's shapes as a table of nodes, built once from the structs that decode them.
 
-There is one source of truth: a field added to a struct is known here as well. Each node judges one place of a document
-from the inside out (PROC-5..18): it returns the value that may stay, or an `Unrecognised`, which its holder removes by
-position (PROC-9), or raises `Malformed`. Nothing judged is ever changed in place.
+The structs are the one source: a field added there is known here. Each node sanitizes one place of a document, from the
+inside out (PROC-5..18). It returns the value that may stay, or an `Unrecognised`, which its holder removes by position
+(PROC-9), or raises `Malformed`. Nothing is changed in place.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from agui_core._text import place, quoted
+from agui_core._text import described, place, pointer, quoted
 from agui_core.protocol.patch import OPERATIONS, is_pointer
 from agui_core.protocol.run import InterruptOutcome
-from agui_core.wire.malformed import Malformed, Path, describe, pointer
+from agui_core.wire.malformed import Malformed, Path
 
 __all__ = ["Findings", "Node", "Unrecognised", "node_of"]
 
@@ -25,7 +25,7 @@ _MINIMUM_ITEMS: dict[tuple[type[msgspec.Struct], str], int] = {(InterruptOutcome
 
 
 class Unrecognised:
-    """A thing that the protocol never described: tolerated, and removed with what requires it."""
+    """A value that the protocol does not describe: tolerated, and removed with the values that require it."""
 
     __slots__ = ("path", "what")
 
@@ -38,22 +38,22 @@ class Unrecognised:
 
 
 class Findings:
-    """What one judgement has found so far. `lenient` forgives null in optional fields and malformed operations."""
+    """The warnings of one value so far. `lenient` repairs null in optional fields and malformed operations."""
 
-    __slots__ = ("forgiven", "lenient", "notes")
+    __slots__ = ("lenient", "notes", "repairs")
 
     def __init__(self, lenient: bool = False) -> None:
         self.lenient = lenient
         self.notes: list[tuple[str, str, str]] = []
-        self.forgiven: list[tuple[str, str, str]] = []
+        self.repairs: list[tuple[str, str, str]] = []
 
     def note(self, rule: str, message: str, path: Path) -> None:
         """Remember a warning about `path`."""
         self.notes.append((rule, message, pointer(path)))
 
-    def forgive(self, rule: str, message: str, path: Path) -> None:
-        """Remember what would be refused, were this not lenient."""
-        self.forgiven.append((rule, message, pointer(path)))
+    def repair(self, rule: str, message: str, path: Path) -> None:
+        """Remember a repair, which the strict policy refuses."""
+        self.repairs.append((rule, message, pointer(path)))
 
 
 class Node(ABC):
@@ -66,19 +66,19 @@ class Node(ABC):
         self.rule = rule
 
     @abstractmethod
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
-        """What may stay of `value`, or an `Unrecognised`. Raises `Malformed`."""
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
+        """The part of `value` that may stay, or an `Unrecognised`. Raises `Malformed`."""
 
     def lean(self, value: Any) -> Any:
-        """The value without the nulls in optional fields of closed objects: with some writers that is what absent
-        fields look like. Whatever does not fit stays as it is.
+        """The value without the nulls in optional fields of closed objects, which some writers put for absent fields.
+        Values that do not fit stay.
         """
         return value
 
-    def misfit(self, value: Any, path: Path) -> Malformed:
-        """The verdict on a value that this place cannot hold."""
+    def problem(self, value: Any, path: Path) -> Malformed:
+        """The error of a value that this place cannot hold."""
         return Malformed(
-            f"must be {self.expected}, but is {describe(value)}; correct it in the producer, or leave the event out",
+            f"must be {self.expected}, but is {described(value)}; correct it in the producer, or leave the event out",
             rule=self.rule,
             path=path,
         )
@@ -87,7 +87,7 @@ class Node(ABC):
 class _Anything(Node):
     __slots__ = ()
 
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
         return value
 
 
@@ -95,9 +95,9 @@ class _NotNull(Node):
     __slots__ = ()
     expected = "a JSON value other than null (a field without a value is left out)"
 
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
         if value is None:
-            raise self.misfit(value, path)
+            raise self.problem(value, path)
         return value
 
 
@@ -109,9 +109,9 @@ class _Simple(Node):
         self._type = type_
         self.expected = expected
 
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
         if type(value) is not self._type:
-            raise self.misfit(value, path)
+            raise self.problem(value, path)
         return value
 
 
@@ -124,7 +124,7 @@ class _Whole(Node):
         self._high = high
         self.expected = "an integer" + ("" if low is None else f" from {low} to {high}")
 
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
         if type(value) is float and value.is_integer():
             value = int(value)
         if (
@@ -132,7 +132,7 @@ class _Whole(Node):
             or (self._low is not None and value < self._low)
             or (self._high is not None and value > self._high)
         ):
-            raise self.misfit(value, path)
+            raise self.problem(value, path)
         return value
 
 
@@ -144,9 +144,9 @@ class _Closed(Node):
         self._known = known
         self.expected = "one of the strings " + ", ".join(known) if len(known) > 1 else f"the string {known[0]}"
 
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
         if type(value) is not str:
-            raise self.misfit(value, path)
+            raise self.problem(value, path)
         return value if value in self._known else Unrecognised(f"unknown value {quoted(value, 60)}", path)
 
 
@@ -159,17 +159,17 @@ class _Items(Node):
         self._item = item
         self._minimum = minimum
 
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
         if type(value) is not list:
-            raise self.misfit(value, path)
+            raise self.problem(value, path)
         kept = []
         for index, item in enumerate(value):
-            place = (*path, index)
-            judged = self._item.judge(item, place, court)
-            if isinstance(judged, Unrecognised):
-                court.note("PROC-9", f"{judged}: the element was removed", place)
+            where = (*path, index)
+            sanitized = self._item.sanitize(item, where, findings)
+            if isinstance(sanitized, Unrecognised):
+                findings.note("PROC-9", f"{sanitized}: the element was removed", where)
             else:
-                kept.append(judged)
+                kept.append(sanitized)
         if len(kept) < self._minimum:
             raise Malformed(f"must have at least {self._minimum} element", rule=self.rule, path=path)
         return kept
@@ -186,12 +186,12 @@ class _TextOrItems(Node):
         super().__init__(rule)
         self._items = items
 
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
         if type(value) is str:
             return value
         if type(value) is not list:
-            raise self.misfit(value, path)
-        return self._items.judge(value, path, court)
+            raise self.problem(value, path)
+        return self._items.sanitize(value, path, findings)
 
     def lean(self, value: Any) -> Any:
         return self._items.lean(value)
@@ -203,28 +203,28 @@ class _Patch(Node):
     __slots__ = ()
     expected = "an array of patch operations"
 
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
         if type(value) is not list:
-            raise self.misfit(value, path)
+            raise self.problem(value, path)
         kept = []
         for index, operation in enumerate(value):
-            place = (*path, index)
+            where = (*path, index)
             try:
-                known = self._operation(operation, place)
-            except Malformed as verdict:
-                if not court.lenient:
+                known = self._operation(operation, where)
+            except Malformed as problem:
+                if not findings.lenient:
                     raise
-                court.forgive(verdict.rule, f"{verdict}: the patch was skipped", path)
+                findings.repair(problem.rule, f"{problem}: the patch was skipped", path)
                 return []
             if known:
                 kept.append(operation)
             else:
-                court.note("PATCH-3", f"unknown operation {quoted(operation['op'], 60)}: it was removed", place)
+                findings.note("PATCH-3", f"unknown operation {quoted(operation['op'], 60)}: it was removed", where)
         return kept
 
     def _operation(self, operation: Any, path: Path) -> bool:
         if type(operation) is not dict:
-            raise Malformed(f"must be an operation object, but is {describe(operation)}", rule=self.rule, path=path)
+            raise Malformed(f"must be an operation object, but is {described(operation)}", rule=self.rule, path=path)
         op = operation.get("op")
         if type(op) is not str:
             raise _no_discriminator(operation, "op", path)
@@ -236,7 +236,7 @@ class _Patch(Node):
             if member != "value" and not is_pointer(operation[member]):
                 raise Malformed(
                     "must be a JSON Pointer (empty, or tokens each behind a slash, with ~0 and ~1 as the only "
-                    f"escapes), but is {describe(operation[member])}",
+                    f"escapes), but is {described(operation[member])}",
                     rule=self.rule,
                     path=(*path, member),
                 )
@@ -246,7 +246,7 @@ class _Patch(Node):
 def _no_discriminator(holder: dict[str, Any], name: str, path: Path) -> Malformed:
     if name not in holder:
         return Malformed(f"has no `{name}`, which has to say what it is", rule="PROC-10a", path=path)
-    return Malformed(f"must be a string, but is {describe(holder[name])}", rule="PROC-10a", path=(*path, name))
+    return Malformed(f"must be a string, but is {described(holder[name])}", rule="PROC-10a", path=(*path, name))
 
 
 class Shape(Node):
@@ -266,38 +266,38 @@ class Shape(Node):
         self.known: frozenset[str] = frozenset()
 
     def fill(self, fields: dict[str, Node], required: tuple[str, ...]) -> None:
-        """Add the fields, which may hold this very shape again."""
+        """Add the fields. Apart from `__init__`, as they may hold this very shape again."""
         self._fields = fields
         self._flat = all(type(node).lean is Node.lean for node in fields.values())
         self._required = required
         self.known = frozenset(fields) | ({self._tag_field} if self._tag_field else set())
 
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
         if type(value) is not dict:
-            raise self.misfit(value, path)
+            raise self.problem(value, path)
         if self._tag_field is not None:
             tag = value.get(self._tag_field)
             if type(tag) is not str:
                 raise _no_discriminator(value, self._tag_field, path)
             if tag != self.tag:
                 return Unrecognised(f"unknown `{self._tag_field}` {quoted(tag, 60)}", (*path, self._tag_field))
-        before = len(court.notes)
+        before = len(findings.notes)
         kept: dict[str, Any] = {}
         lost: Unrecognised | None = None
         for name, item in value.items():
-            judged = self._member(name, item, path, court)
-            if not isinstance(judged, Unrecognised):
-                if judged is not msgspec.UNSET:
-                    kept[name] = judged
+            sanitized = self._member(name, item, path, findings)
+            if not isinstance(sanitized, Unrecognised):
+                if sanitized is not msgspec.UNSET:
+                    kept[name] = sanitized
             elif name in self._required:
-                lost = lost or judged
+                lost = lost or sanitized
             else:
-                court.note("PROC-9", f"{judged}: the field was removed", (*path, name))
+                findings.note("PROC-9", f"{sanitized}: the field was removed", (*path, name))
         for name in self._required:
             if name not in value:
                 raise Malformed("is missing; the producer has to send it", rule="PROC-7", path=(*path, name))
         if lost is not None:
-            del court.notes[before:]
+            del findings.notes[before:]
             return lost
         return kept
 
@@ -311,23 +311,23 @@ class Shape(Node):
             if item is not None or name in required or name not in fields
         }
 
-    def _member(self, name: str, item: Any, path: Path, court: Findings) -> Any:
-        """What may stay of one member; UNSET when nothing does."""
+    def _member(self, name: str, item: Any, path: Path, findings: Findings) -> Any:
+        """The part of one member that may stay; UNSET when nothing does."""
         node = self._fields.get(name)
         if node is None:
             if name == self._tag_field:
                 return item
-            court.note("PROC-5", f"unknown property `{place((*path, name))}` was removed", (*path, name))
+            findings.note("PROC-5", f"unknown property `{place((*path, name))}` was removed", (*path, name))
             return msgspec.UNSET
-        if item is None and court.lenient and name not in self._required:
-            court.forgive("EVT-8", f"null at `{place((*path, name))}` counts as absent", (*path, name))
+        if item is None and findings.lenient and name not in self._required:
+            findings.repair("EVT-8", f"null at `{place((*path, name))}` counts as absent", (*path, name))
             return msgspec.UNSET
         try:
-            return node.judge(item, (*path, name), court)
-        except Malformed as verdict:
-            if name != "timestamp" or type(item) is not float or not court.lenient:
+            return node.sanitize(item, (*path, name), findings)
+        except Malformed as problem:
+            if name != "timestamp" or type(item) is not float or not findings.lenient:
                 raise
-            court.forgive(verdict.rule, f"`{place((*path, name))}` has a fraction: it was removed", (*path, name))
+            findings.repair(problem.rule, f"`{place((*path, name))}` has a fraction: it was removed", (*path, name))
             return msgspec.UNSET
 
 
@@ -342,16 +342,16 @@ class Union(Node):
         self.tag_field = tag_field
         self.shapes = shapes
 
-    def judge(self, value: Any, path: Path, court: Findings) -> Any:
+    def sanitize(self, value: Any, path: Path, findings: Findings) -> Any:
         if type(value) is not dict:
-            raise self.misfit(value, path)
+            raise self.problem(value, path)
         tag = value.get(self.tag_field)
         if type(tag) is not str:
             raise _no_discriminator(value, self.tag_field, path)
         shape = self.shapes.get(tag)
         if shape is None:  # removed unread: what else it holds has no known shape (PROC-17)
             return Unrecognised(f"unknown `{self.tag_field}` {quoted(tag, 60)}", (*path, self.tag_field))
-        return shape.judge(value, path, court)
+        return shape.sanitize(value, path, findings)
 
     def lean(self, value: Any) -> Any:
         tag = value.get(self.tag_field) if type(value) is dict else None
