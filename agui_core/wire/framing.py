@@ -1,8 +1,8 @@
-"""What the SSE and the JSON Lines reader share: pieces cut anywhere become whole records, in linear time.
+"""The base of the SSE and the JSON Lines reader: pieces cut anywhere become whole records, in linear time.
 
 Operations: append a piece; find the end of the last whole record in it; hand out all records up to there. Only the new
-piece is searched, and what is held is joined once, when its record ends, so a record that arrives byte by byte costs
-time in proportion to its length. What is held is bounded by `limit`.
+piece is searched, and held pieces are joined once, when their record ends. So a record that arrives byte by byte costs
+time in proportion to its length. `limit` bounds the held bytes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,18 @@ from agui_core.errors import LimitExceeded
 from agui_core.limits import Limits
 from agui_core.wire.batch import Batch
 
-__all__ = ["Bytes", "BufferState", "RecordReader", "cut"]
+__all__ = ["BOM", "BufferState", "Bytes", "RecordReader", "as_bytes", "cut", "opens_bom"]
 
 Bytes: TypeAlias = bytes | bytearray | memoryview | str
+"""A piece of the wire, or one JSON text. Text stands for its UTF-8."""
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _SLICE = 64 * 1024
+
+
+def opens_bom(data: bytes) -> bool:
+    """Whether `data` may be the beginning of a byte order mark that is not whole yet."""
+    return len(data) < len(BOM) and BOM.startswith(data)
 
 
 def cut(data: Bytes, size: int = _SLICE) -> Iterable[Bytes]:
@@ -35,7 +41,8 @@ def cut(data: Bytes, size: int = _SLICE) -> Iterable[Bytes]:
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
-def _as_bytes(data: Bytes) -> bytes:
+def as_bytes(data: Bytes) -> bytes:
+    """A piece of the wire as bytes."""
     if isinstance(data, bytes):
         return data
     if isinstance(data, str):
@@ -45,11 +52,11 @@ def _as_bytes(data: Bytes) -> bytes:
 
 
 class BufferState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a reader holds between two reads: the beginning of a record, and where it stands in the framing."""
+    """The state of a reader between two reads: the beginning of a record, and its place in the framing."""
 
     text: bytes = b""
     head: bytes | None = b""
-    """The beginning of a byte order mark; None when the stream's start was passed."""
+    """The beginning of a byte order mark; None after the start of the stream."""
     after_cr: bool = False
     after_lf: bool = False
     refused: bool = False
@@ -57,7 +64,7 @@ class BufferState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class RecordReader(ABC):
-    """The base of both readers: `feed`, `take`, `check`; a subclass says where records end."""
+    """The base of both readers: `feed`, `take`, `check`. A subclass finds where records end."""
 
     __slots__ = ("_error", "_head", "_held", "_limit", "_size")
 
@@ -77,7 +84,7 @@ class RecordReader(ABC):
         """Like `feed`, as a batch for `Decoder.decode_batch`; None when nothing was completed."""
         if self._error is not None:
             raise self._error
-        text = data if type(data) is bytes else _as_bytes(data)
+        text = data if type(data) is bytes else as_bytes(data)
         if self._head is not None:
             text = self._start(text, self._head)
         if not text:
@@ -99,12 +106,12 @@ class RecordReader(ABC):
         return self._size
 
     def check(self) -> None:
-        """Raise what `feed` or `take` held back so that the records before it could be handed out."""
+        """Raise the error that `feed` or `take` held back to hand out the records before it."""
         if self._error is not None:
             raise self._error
 
     def pause(self) -> BufferState:
-        """What the reader holds, for another one to `resume` with."""
+        """The state of the reader, for another one to `resume` with."""
         return BufferState(text=b"".join(self._held), head=self._head, refused=self._error is not None)
 
     def resume(self, held: BufferState) -> None:
@@ -125,11 +132,11 @@ class RecordReader(ABC):
     def _start(self, data: bytes, head: bytes) -> bytes:
         """`data` without the byte order mark that may open the stream, itself cut anywhere."""
         data = head + data
-        if len(data) < len(_BOM) and _BOM.startswith(data):
+        if opens_bom(data):
             self._head = data
             return b""
         self._head = None
-        return data.removeprefix(_BOM)
+        return data.removeprefix(BOM)
 
     def _hold(self, piece: bytes) -> None:
         if piece:

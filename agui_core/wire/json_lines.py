@@ -23,7 +23,7 @@ class JSONLinesReader(RecordReader):
     __slots__ = ()
 
     def close(self) -> list[bytes]:
-        """The last line, when it has no line end and is not blank. Raises what `feed` held back."""
+        """The last line, when it has no line end and is not blank. Raises the error that `feed` held back."""
         batch = self.finish()
         return [] if batch is None else batch.payloads()
 

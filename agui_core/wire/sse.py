@@ -1,9 +1,8 @@
 """Server-sent events: the reader of `text/event-stream` bytes, and the encoder of one event.
 
-A conforming producer writes `data: <json>`, LF, LF. Between two such blocks stands a byte sequence that no JSON text
-can hold, so a read is taken apart in one go. Only when something else is left over
-(comments, other fields, data of several lines) are the unusual pieces, and only they, read line by line. CR and CRLF
-become LF first, also when a CRLF is cut in two. U+2028 and its like are no line ends.
+A conforming producer writes `data: <json>`, LF, LF. The bytes between two such blocks cannot stand in a JSON text, so a
+read is taken apart in one go. Only unusual pieces (comments, other fields, data of several lines) are read line by
+line. CR and CRLF become LF first, also when a CRLF is cut in two. U+2028 and its like are not line ends.
 """
 
 from __future__ import annotations
@@ -20,31 +19,31 @@ __all__ = ["SSEReader", "encode_sse", "sse_block"]
 
 _FIELD = b"data: "
 _HEADS = (b"data: {", b"data:{")
-"""How a block of nothing but an object begins."""
-_LF, _CR = b"\n\r"  # as integers, which are looked for several times as fast as bytes
-
+"""The beginning of a block that holds one object and nothing else."""
+_LF, _CR = b"\n\r"  # as integers, which are found several times as fast as bytes
 
 _LINE_ENDS = ((b"\r", b" "), (b"\n", b" "))
 """Between the values of a JSON text they are white space; inside its strings they cannot stand."""
-_OBJECTSS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
-"""Characters that some readers take for line ends. They stand inside strings only, where an escape means the same."""
+_LINE_SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
+"""Line ends to some readers. They stand in strings only, where an escape means the same."""
 
 
 def encode_sse(event: Event | msgspec.Struct) -> bytes:
-    """One SSE block: `data: <json>` and a blank line, LF only, absent fields left out (SSE-7). What some readers take
-    for the end of a line (U+2028, U+2029, U+0085) is escaped.
+    """One SSE block: `data: <json>` and a blank line, LF only, absent fields left out (SSE-7).
+
+    U+2028, U+2029 and U+0085, which end a line for some readers, are escaped. Raises: as `encode` does.
     """
     text = encode(event)
     return b"data: %b\n\n" % text if text.isascii() else sse_block(text)
 
 
 def sse_block(text: bytes) -> bytes:
-    """The block of a JSON text; nothing in it ends a line, or begins an event of its own."""
+    """The block of a JSON text. Nothing in it ends a line or begins another event."""
     for found, instead in _LINE_ENDS:
         if found in text:
             text = text.replace(found, instead)
     if not text.isascii():
-        for found, instead in _OBJECTSS:
+        for found, instead in _LINE_SEPARATORS:
             text = text.replace(found, instead)
     return b"data: %b\n\n" % text
 
@@ -76,7 +75,7 @@ def _payloads(region: bytes) -> list[bytes]:
     for piece in pieces:
         line, _, rest = piece.partition(b"\n")
         if not rest or (rest.startswith(b"\n:") and rest.rfind(b"\n") == 0):
-            payloads.append(line)  # one line of data, with at most one comment behind it
+            payloads.append(line)  # one line of data, with at most one comment after it
             continue
         for block in (_FIELD + piece).split(b"\n\n"):
             payload = _payload(block)
@@ -101,7 +100,7 @@ class SSEReader(RecordReader):
 
     @property
     def skipped_json(self) -> bool:
-        """Whether lines were skipped, or are left, that begin as JSON does: perhaps these are JSON Lines."""
+        """Whether lines that begin like JSON were skipped or are left: perhaps these are JSON Lines."""
         return self._skipped or _looks_like_json(b"".join(self._held))
 
     def pause(self) -> BufferState:
@@ -116,7 +115,7 @@ class SSEReader(RecordReader):
         self._after_cr, self._after_lf, self._skipped = held.after_cr, held.after_lf, held.skipped
 
     def close(self) -> list[bytes]:
-        """Nothing: a last block without its blank line is discarded (SSE-12). Raises what `feed` held back."""
+        """Nothing: a last block without its blank line is discarded (SSE-12). Raises as `check` does."""
         self.check()
         self._release()
         return []
