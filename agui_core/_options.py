@@ -1,6 +1,6 @@
-"""Options of a declaration, of `Calls` and of `ToolLoop`: what is of no use is refused where it enters.
+"""Options of a declaration, of `Calls` and of `ToolLoop`: wrong values are refused where they enter.
 
-Each module that takes options has a table of them; the kinds that several need are here.
+Each module that takes options has a table of them. The kinds that several modules need are here.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ __all__ = ["COUNT", "COUNT_OR_NONE", "SECONDS", "SWITCH", "TEXT", "Option", "che
 
 
 class Option(NamedTuple):
-    """What one option takes."""
+    """The values that one option takes."""
 
     wanted: str
-    """The same in words."""
+    """The same in words, for errors."""
     types: tuple[Any, ...]
     fits: Callable[[Any], bool] = lambda value: True
-    """Asked about values of these types only."""
+    """Called for values of these types only."""
 
     def admits(self, value: Any) -> bool:
-        """Whether the type is right. True and False are no numbers here, though Python has them as such."""
+        """Whether the type is right. True and False do not count as numbers here, as they do in Python."""
         return isinstance(value, self.types) and (bool in self.types or not isinstance(value, bool))
 
 
 TEXT = Option("text", (str,))
 SWITCH = Option("True or False", (bool,))
-"""Nothing else, as a setting's "false" is true to Python."""
+"""Only these, as a setting's "false" is true to Python."""
 COUNT = Option("a whole number, 1 at least", (int,), lambda number: number >= 1)
 COUNT_OR_NONE = Option(
     "a whole number, 1 at least, or None", (int, NoneType), lambda number: number is None or number >= 1
@@ -43,8 +43,10 @@ SECONDS = Option(
 
 
 def check_options(table: Mapping[str, Option], **values: Any) -> None:
-    """Raises `TypeError` for a wrong type and `ValueError` for another value that does not fit, naming the option, what
-    came and what is wanted.
+    """Check options by their table.
+
+    Raises: `TypeError` for a wrong type, `ValueError` for another value that does not fit. The text names the option,
+    the value and what is wanted.
     """
     for name, value in values.items():
         option = table[name]
@@ -55,6 +57,7 @@ def check_options(table: Mapping[str, Option], **values: Any) -> None:
 
 
 def _shown(value: Any) -> str:
+    """As Python writes it, unlike `_text.shown`: an option is the application's own object, seldom JSON."""
     try:
         return reprlib.repr(value)
     except ValueError:  # an integer too long to be written

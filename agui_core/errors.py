@@ -1,6 +1,6 @@
-"""The errors of this library: one small tree. Nothing else is raised because of wire input.
+"""The errors of this library: one small tree. Wire input raises nothing else.
 
-A text names the event, the id, what to do, and the rule in brackets, as in `[STR-2]`.
+A text names the event, the id, the remedy, and the rule in brackets, as in `[STR-2]`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AGUIError(Exception):
         return one_line(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exception calls the class with `args`, which the keyword arguments of a subclass are not among.
+        # Exception would call the class with `args` alone, without the keyword arguments of a subclass.
         return _remade, (type(self), self.args, self.__dict__)
 
 
@@ -43,10 +43,13 @@ def _remade(kind: type[AGUIError], args: tuple[Any, ...], attributes: dict[str, 
 
 
 class _StreamError(AGUIError):
-    """An error of one event: where it sits in the stream and which rule it breaks.
+    """An error of one event: its place in the stream and the rule that it breaks.
 
-    `rule` is the protocol's rule id, `index` counts events from 0 (None outside a stream), `type` is the event's wire
-    name where it is known, `ids` are the ids concerned.
+    `message`: the text without place and rule.
+    `rule`: the protocol's rule id.
+    `index`: the event, counted from 0; None outside a stream.
+    `type`: the event's wire name where it is known.
+    `ids`: the ids concerned.
     """
 
     def __init__(
@@ -72,15 +75,15 @@ class _StreamError(AGUIError):
 
 
 class DecodeError(_StreamError):
-    """The bytes are no event: not JSON, or JSON that is not an object (SSE-8)."""
+    """The bytes are not an event: not JSON, or JSON that is not an object (SSE-8)."""
 
 
 class ProtocolError(_StreamError):
-    """A known field holds a malformed value (PROC-7), or the events come in an order that the protocol forbids."""
+    """A known field holds a malformed value (PROC-7), or an event comes where the protocol forbids it."""
 
 
 class LimitExceeded(_StreamError):
-    """A bound of `Limits` was exceeded. `limit` is the name of the bound; raise it there if the stream is trusted."""
+    """A bound of `Limits` was exceeded; `limit` is its name. Raise it there if the stream is trusted."""
 
     def __init__(
         self,
@@ -105,17 +108,18 @@ class PatchError(AGUIError):
 
 
 class ResumeError(AGUIError):
-    """A resume list or a next input may not be sent (INT-5..9, FT-5)."""
+    """A resume list or a next input must not be sent (INT-5..9, FT-5)."""
 
 
 class ApprovalError(AGUIError):
-    """An approval or an answer that the call's state does not allow."""
+    """An approval or an answer that the state of the call does not allow."""
 
 
 class TransportError(AGUIError):
-    """The peer could not be reached, or answered with something that is no event stream (SSE-11).
+    """The peer could not be reached, or did not answer with an event stream (SSE-11).
 
-    `status` is the HTTP status where there was one, `body` the beginning of the answer, at most 2 KiB of text.
+    `status`: the HTTP status where there was one.
+    `body`: the beginning of the answer, at most 2 KiB of text.
     """
 
     def __init__(self, message: str, *, status: int | None = None, body: str = "") -> None:
@@ -125,8 +129,10 @@ class TransportError(AGUIError):
 
 
 class StillWaiting(AGUIError):
-    """The user cannot go on in a conversation yet: somebody else has to act first. `who` is `"application"`,
-    `"approver"` or `"agent"`; `calls` and `interrupts` are the ids that wait for it.
+    """The user cannot go on in a conversation yet.
+
+    `who` has to act first: `"application"`, `"approver"` or `"agent"`.
+    `calls`, `interrupts`: the ids to act on.
     """
 
     def __init__(

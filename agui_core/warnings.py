@@ -1,4 +1,4 @@
-"""Warnings: what was stripped, dropped, skipped or repaired, and why. Bounded, and repeats only count up."""
+"""Warnings: what was stripped, dropped, skipped or repaired, and why. Bounded; repeats only count up."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Entry(msgspec.Struct):
 
 
 class Repeated(Protocol):
-    """What is to be said of an event, as it was of others before."""
+    """The warnings about an event that has the same ones as others before."""
 
     kind: str
     warnings: list[tuple[str, str]]
@@ -59,10 +59,13 @@ class Repeated(Protocol):
 
 
 class WarningLog:
-    """Gathers warnings: at most `limit` distinct ones (the rest is counted in `dropped`). O(1) per warning.
+    """Gathers warnings. O(1) per warning.
 
-    `listener` is called with each single occurrence, also the repeated ones. Both are in the order of the events, also
-    where a decoder is ahead of those who judge what it decoded: what it has to say is deferred until then.
+    `limit`: distinct warnings that are kept; `dropped` counts the others.
+    `listener`: called with each single occurrence, the repeated ones too.
+
+    Both see the order of the events. A decoder is ahead of the reducer, so its warnings are deferred until the reducer
+    reaches the event.
     """
 
     __slots__ = ("_deferred", "_entries", "_first", "_limit", "dropped", "listener")
@@ -76,11 +79,11 @@ class WarningLog:
         self._deferred: Sequence[Repeated] = ()
 
     def defer(self, first: int, repeated: Sequence[Repeated]) -> None:
-        """Unknown properties of the events from index `first` on, which are about to be judged (PROC-5)."""
+        """Keep the warnings about events from index `first` on until these are reached (PROC-5)."""
         self._first, self._deferred = first, repeated
 
     def settle(self, index: int | None = None) -> None:
-        """Note what was deferred, up to the event at `index` if it is given. The rest of it stays deferred."""
+        """Note deferred warnings: all, or those up to the event at `index`."""
         first, repeated = self._first, self._deferred
         self._first, self._deferred = 0, ()
         if index is not None and index - first + 1 < len(repeated):
@@ -106,7 +109,7 @@ class WarningLog:
                     self.add_all("PROC-5", message, positions, type=surplus.kind, path=path)
 
     def forget(self) -> None:
-        """Events that come after a refused one are not judged."""
+        """Drop the deferred warnings: events after a refused one are not reached."""
         self._deferred = ()
 
     def add(
@@ -135,7 +138,7 @@ class WarningLog:
         """Note the same deviation of several events."""
         if self._deferred and indexes[0] is not None:
             self.settle(indexes[0])
-        # What is kept is bounded, whatever a producer puts into names.
+        # A producer chooses names and types, so all that is kept is cut.
         message, path = message[:_LONGEST], path[:_LONGEST]
         type = None if type is None else type[:_LONGEST]
         if self.listener is not None:
@@ -153,7 +156,7 @@ class WarningLog:
             self.dropped += len(indexes)
 
     def _tell(self, warning: ProtocolWarning) -> None:
-        """Call the listener; what it raises stops nothing, and is itself a warning."""
+        """Call the listener. An error of its own becomes a warning and stops nothing."""
         assert self.listener is not None
         try:
             self.listener(warning)
@@ -180,7 +183,7 @@ class WarningLog:
             )
 
     def resume(self, warnings: Iterable[ProtocolWarning], dropped: int) -> None:
-        """Hold what another log held; nobody is told."""
+        """Take over the warnings of another log, without calling the listener."""
         for warning in warnings:
             key = (warning.rule, warning.type, warning.path, warning.refused)
             self._entries[key] = _Entry(warning.count, warning.message, warning.index)

@@ -1,6 +1,6 @@
 """Bytes to events and back.
 
-Start with `decode`: bytes become structs at one go where they conform, and are read, repaired and judged where not.
+Start with `decode`: conforming bytes become structs in one call, all others are parsed, repaired and sanitized.
 
     framing            bytes cut anywhere become records; `sse` and `json_lines` say where a record ends;
                        `decoders` are what users hold of them
@@ -8,9 +8,10 @@ Start with `decode`: bytes become structs at one go where they conform, and are 
     fast_events        content events with nothing but their text, which decode fastest
     decode             one event, many events, other shapes; `parse` reads JSON texts that may be hostile
     compat             the compatibility boundary: retired names and shapes, upgraded
-    shapes             what each struct may hold; `sanitize` judges a value by it, `surplus` knows unknown members
-    malformed          what is wrong with a value, and where
-    json_values        depth, clean copies, halves of surrogate pairs; `pydantic_models` objects of other packages
+    shapes             the table of what each struct may hold; `surplus` remembers unknown members
+    sanitize           the one way from a value in any form to a struct
+    malformed          a value that does not fit: what is wrong, and where
+    json_values        depth, clean copies, halves of surrogate pairs; `pydantic_models` models of other packages
     encode             structs to JSON; `outgoing` run inputs, `old_peers` for older agents
 """
 

@@ -1,6 +1,6 @@
-"""Peers that are known to be old: what their version means, and the events of one that has no subagents (VER, OLD-3).
+"""Peers that are known to be old: what their version means, and events without subagents for them (VER, OLD-3).
 
-A version is known only if the application says so; without that, a peer is taken to be current (VER-7).
+Only the application knows a peer's version. Without it, a peer counts as current (VER-7).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Peer(NamedTuple):
 
     @classmethod
     def pinned(cls, version: str) -> Peer:
-        """The peer of a version. Raises `ValueError` for what is none."""
+        """The peer of a version. Raises `ValueError` for text that is not a version."""
         numbers = version.split(".")
         if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
             raise ValueError(f'a protocol version is numbers with dots, as "1.0" or "0.0.57", not {version!r}')
@@ -40,7 +40,7 @@ class Peer(NamedTuple):
 
     @classmethod
     def current(cls) -> Peer:
-        """A peer of whom nothing is known."""
+        """A peer without a known version."""
         return cls.pinned(PROTOCOL_VERSION)
 
     @property
@@ -49,7 +49,7 @@ class Peer(NamedTuple):
         return self.version >= _VERSIONED
 
     def at_most(self, version: tuple[int, ...]) -> bool:
-        """Whether it is of that version or older."""
+        """Whether it has that version or an older one."""
         return self.version <= version
 
     def __str__(self) -> str:
@@ -57,10 +57,10 @@ class Peer(NamedTuple):
 
 
 class WithoutSubagents:
-    """Takes what subagents add out of a stream of server-sent events, bytes in and bytes out, cut anywhere (OLD-3).
+    """Removes subagents from a stream of server-sent events, bytes in and bytes out, cut anywhere (OLD-3).
 
-    `SUBAGENT_*` events are dropped, with a warning in `log`; tags are removed, which loses nothing that such a peer can
-    mean. Everything else is handed on as it is, malformed or not (VER-9).
+    `SUBAGENT_*` events are dropped, with a warning in `log`. Tags, which mean nothing to such a peer, are removed. All
+    other bytes pass unchanged, malformed or not (VER-9).
     """
 
     def __init__(self, peer: Peer, log: WarningLog, limits: Limits | None = None) -> None:
@@ -92,7 +92,7 @@ class WithoutSubagents:
 
 
 def _untag(holder: Any) -> bool:
-    """Remove a tag, if there is one that is one."""
+    """Remove a well-formed tag."""
     if isinstance(holder, dict) and isinstance(holder.get("subagentRunId"), str):
         del holder["subagentRunId"]
         return True
@@ -114,4 +114,4 @@ _TAGGED: dict[str, Callable[[dict[str, Any]], list[Any]]] = {
     "RUN_FINISHED": lambda event: _items(event, "outcome", "interrupts"),
     "RUN_STARTED": lambda event: _items(event, "input", "messages"),
 }
-"""What else carries tags, by the type of the event."""
+"""The parts of an event that carry tags too, by its type."""
