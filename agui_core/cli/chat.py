@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from agui_core.stream import HttpAgent
 
 __all__ = ["Recorder", "add", "run"]
-
-_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)", re.DOTALL)
 
 _DESCRIPTION = """\
 Talk to an AG-UI agent. What you type is sent line by line; texts, arguments of tool calls and results are shown as they
@@ -120,7 +117,13 @@ class Recorder:
 
 
 def _header(text: str) -> tuple[str, str]:
-    match = _HEADER.fullmatch(text)
-    if match is None:
+    from agui_core.stream.headers import header_fields  # it loads what is async, which the other commands do without
+
+    name, colon, value = text.partition(":")
+    try:
+        header_fields([(name, value)])
+    except ValueError:
+        colon = ""
+    if not colon:
         raise argparse.ArgumentTypeError("a header is 'Name: value', in one line of Latin-1")
-    return match[1], match[2].rstrip()
+    return name, value

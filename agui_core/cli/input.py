@@ -12,12 +12,11 @@ from typing import BinaryIO
 from agui_core.limits import Limits
 from agui_core.reducer.partial_json.parser import PartialJson
 from agui_core.wire import JSONLinesDecoder, SSEDecoder
+from agui_core.wire.sniff import BOM, begins_json_lines, first_text
 
 __all__ = ["RecordedInput", "WrongUse", "read_file"]
 
 _PIECE = 64 * 1024
-_BLANK = b" \t\r\n"
-_BOM = b"\xef\xbb\xbf"
 _DATA = re.compile(rb"(?:[\r\n]|\xef\xbb\xbf)data[:\r\n]")
 
 
@@ -74,12 +73,9 @@ class RecordedInput:
 
     def __enter__(self) -> RecordedInput:
         self._file = self._open()
-        while len(self._head) < _PIECE and not self._head.removeprefix(_BOM).strip(_BLANK):
-            piece = self._piece()
-            if not piece:
-                break
+        while first_text(self._head) is None and (piece := self._piece()):
             self._head += piece
-        self._recognise()
+        self._recognise(first_text(self._head) or b"")
         return self
 
     def __exit__(
@@ -116,17 +112,16 @@ class RecordedInput:
         self._tail = (self._tail + piece)[-8:]
         return bytes(piece)
 
-    def _recognise(self) -> None:
+    def _recognise(self, start: bytes) -> None:
         if self._head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise WrongUse(f"{self.name} is UTF-16 text; save it as UTF-8")
-        self._head = self._head.removeprefix(_BOM)
-        start = self._head.lstrip(_BLANK)
+        self._head = self._head.removeprefix(BOM)
         if start.startswith(b"["):
             raise WrongUse(
                 f"{self.name} is one JSON array; events are read as SSE or as JSON Lines, one object on each line"
                 " (jq -c '.[]' makes them)"
             )
-        self.json_lines = start.startswith(b"{")
+        self.json_lines = begins_json_lines(start)
         if self.json_lines and _goes_on(*start.split(b"\n", 2)[:2]):
             raise WrongUse(
                 f"{self.name} is one JSON document over several lines; JSON Lines has one event on each line"
@@ -150,7 +145,7 @@ def read_file(path: str) -> bytes:
     """A whole small file. Raises `WrongUse`."""
     try:
         with open(path, "rb") as file:
-            return file.read().removeprefix(_BOM)
+            return file.read().removeprefix(BOM)
     except OSError as error:
         raise _unreadable(path, error) from None
 

@@ -16,15 +16,12 @@ from agui_core.limits import Limits
 from agui_core.reducer import Reducer
 from agui_core.reducer.state import Middleware, Policy
 from agui_core.stream.json_line_end import JsonLineEnd
-from agui_core.wire.framing import Bytes
+from agui_core.wire.framing import Bytes, as_bytes
+from agui_core.wire.sniff import BOM, begins_json_lines, first_text
 
 __all__ = ["WIRE", "Applier", "open_reducer"]
 
 WIRE = (bytes, bytearray, memoryview, str)
-_BOM = b"\xef\xbb\xbf"
-_BLANK = b" \t\r\n"
-_UNDECIDED = 64 * 1024
-"""Blank bytes after which a stream that has shown nothing else is taken for server-sent events."""
 
 
 def open_reducer(
@@ -117,23 +114,16 @@ class Applier:
         data = item if self._lines is not None else self._decide(item)
         if not self._lines:
             return data
-        data = _as_bytes(data)
+        data = as_bytes(data)
         return data + b"\n" if self._line.closes(data) else data
 
     def _decide(self, data: Bytes) -> bytes:
         """What was held and `data`, once it is known which kind of stream they open; nothing while it is not."""
-        held = self._held + _as_bytes(data)
-        text = b"" if len(held) < len(_BOM) and _BOM.startswith(held) else held.removeprefix(_BOM)
-        first = text.lstrip(_BLANK)[:1]
-        if not first and len(held) < _UNDECIDED:
+        held = self._held + as_bytes(data)
+        text = first_text(held)
+        if text is None:
             self._held = held
             return b""
         self._held = b""
-        self._lines = first == b"{"
-        return text
-
-
-def _as_bytes(data: Bytes) -> bytes:
-    if isinstance(data, bytes):
-        return data
-    return data.encode("utf-8", "backslashreplace") if isinstance(data, str) else bytes(data)
+        self._lines = begins_json_lines(text)
+        return held.removeprefix(BOM)

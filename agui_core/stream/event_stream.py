@@ -21,10 +21,12 @@ from agui_core.limits import Limits
 from agui_core.protocol.events import RunErrorEvent
 from agui_core.reducer import Conformer
 from agui_core.reducer.state import Policy
+from agui_core.stream.applier import WIRE
 from agui_core.stream.asgi import Receive, Scope, Send, respond
 from agui_core.stream.headers import Fields, Headers, header_fields
 from agui_core.stream.source import WireSource, is_foreign_cancellation
 from agui_core.wire import encode, encode_sse
+from agui_core.wire.framing import as_bytes
 from agui_core.wire.pydantic_models import is_model
 from agui_core.wire.sse import sse_block
 
@@ -220,10 +222,8 @@ async def _close(source: WireSource) -> None:
 
 def _raw(item: object) -> tuple[str, bytes]:
     """The type and the block of an event that is sent as it is."""
-    if isinstance(item, str):
-        text = item.encode("utf-8", "backslashreplace")
-    elif isinstance(item, bytes | bytearray | memoryview):
-        text = bytes(item)
+    if isinstance(item, WIRE):
+        text = as_bytes(item)
     elif isinstance(item, msgspec.Struct):
         text = encode(item)
     elif isinstance(item, dict) or is_model(item):

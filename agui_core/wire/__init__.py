@@ -4,6 +4,7 @@ Start with `decode`: conforming bytes become structs in one call, all others are
 
     framing            bytes cut anywhere become records; `sse` and `json_lines` say where a record ends;
                        `decoders` are what users hold of them
+    sniff              which of the two formats it is, and its byte order mark
     batch              many JSON texts decoded in one call, exactly
     fast_events        content events with nothing but their text, which decode fastest
     decode             one event, many events, other shapes; `parse` reads JSON texts that may be hostile

@@ -17,19 +17,14 @@ import msgspec
 from agui_core.errors import LimitExceeded
 from agui_core.limits import Limits
 from agui_core.wire.batch import Batch
+from agui_core.wire.sniff import BOM, opens_bom
 
-__all__ = ["BOM", "BufferState", "Bytes", "RecordReader", "as_bytes", "cut", "opens_bom"]
+__all__ = ["BufferState", "Bytes", "RecordReader", "as_bytes", "cut"]
 
 Bytes: TypeAlias = bytes | bytearray | memoryview | str
 """A piece of the wire, or one JSON text. Text stands for its UTF-8."""
 
-BOM = b"\xef\xbb\xbf"
 _SLICE = 64 * 1024
-
-
-def opens_bom(data: bytes) -> bool:
-    """Whether `data` may be the beginning of a byte order mark that is not whole yet."""
-    return len(data) < len(BOM) and BOM.startswith(data)
 
 
 def cut(data: Bytes, size: int = _SLICE) -> Iterable[Bytes]:
