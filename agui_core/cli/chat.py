@@ -85,11 +85,11 @@ def _talk(agent: HttpAgent, args: argparse.Namespace, middleware: Iterable[Any])
     from agui_core.reducer.reducer import Reducer
 
     reducer = Reducer(policy=args.policy, middleware=middleware)
-    talk = ChatSession(agent, reducer, args.thread)
-    anyio.run(talk.run)
-    if talk.interrupted:
+    session = ChatSession(agent, reducer, args.thread)
+    anyio.run(session.run)
+    if session.interrupted:
         raise KeyboardInterrupt
-    return 0 if talk.good else 1
+    return 0 if session.good else 1
 
 
 class Recorder:

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from agui_core.cli.escape import pretty, safe_block, safe_line
+from agui_core.cli.escape import escape_block, escape_line, pretty
 from agui_core.cli.keyboard import Keyboard
 from agui_core.cli.live_text import LiveText
 from agui_core.cli.questions import Questions
@@ -53,7 +53,7 @@ class ChatSession:
         self._state: Any = reducer.state
         self._actions: dict[str, Callable[[], Turn | None]] = {
             "/retry": self._retry,
-            "/ask": self._go_on,
+            "/ask": self._proceed,
             "/help": self._show_help,
             "/state": self._show_state,
             "/usage": self._show_usage,
@@ -118,7 +118,7 @@ class ChatSession:
         except StillWaiting:
             self._live.say(_ENDINGS["waiting"], "yellow")
             return None
-        self._live.say(f"There is no command {safe_line(line.strip())}; /help lists them, // sends a text.", "red")
+        self._live.say(f"There is no command {escape_line(line.strip())}; /help lists them, // sends a text.", "red")
         return None
 
     async def _follow(self, turn: Turn) -> None:
@@ -142,7 +142,7 @@ class ChatSession:
             self._state = chat.state
             live.say("the state changed; /state shows it", "dim")
         if error is not None and chat.reducer.error is not error:
-            live.say(safe_line(str(error)), "red")
+            live.say(escape_line(str(error)), "red")
             if isinstance(error, TransportError) and error.body:
                 live.block(error.body)
         elif turn.ending in _ENDINGS:
@@ -159,7 +159,7 @@ class ChatSession:
     def _retry(self) -> Turn:
         return self._chat.retry()
 
-    def _go_on(self) -> Turn:
+    def _proceed(self) -> Turn:
         return self._chat.proceed()
 
     def _show_help(self) -> None:
@@ -172,11 +172,11 @@ class ChatSession:
         usage = self._chat.usage
         self._live.say(f"{usage.total} tokens in {usage.runs} runs")
         for model in usage.models:
-            name = " ".join(safe_line(word) for word in (model.provider, model.model) if word) or "unnamed"
+            name = " ".join(escape_line(word) for word in (model.provider, model.model) if word) or "unnamed"
             self._live.say(f"  {name}: {model.input_tokens} in, {model.output_tokens} out, {model.total_tokens} in all")
 
     def _show_warnings(self) -> None:
         for warning in self._chat.warnings:
-            self._live.say(safe_block(str(warning)))
+            self._live.say(escape_block(str(warning)))
         if not self._chat.warnings:
             self._live.say("none")

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from agui_core.cli.arguments import add_command, add_lenient, add_source
 from agui_core.cli.atomic_file import AtomicFile
-from agui_core.cli.escape import inert_json, safe_line
+from agui_core.cli.escape import escape_json_bytes, escape_line
 from agui_core.cli.input import RecordedInput, WrongUse
 from agui_core.cli.reduce import make_reducer, warn_of_end
 from agui_core.cli.terminal import Progress, plural
@@ -88,7 +88,7 @@ def _compact(args: argparse.Namespace, file: IO[bytes]) -> _Work:
         json_lines = args.to == "jsonl" if args.to else source.json_lines
         try:
             for event in events:
-                text = inert_json(encode(event))
+                text = escape_json_bytes(encode(event))
                 piece = text + b"\n" if json_lines else sse_block(text)
                 file.write(piece)
                 work.count(piece)
@@ -128,9 +128,9 @@ class _Work:
     def report(self) -> None:
         """Say how much was saved, or why nothing was, on standard error."""
         self.progress.clear()
-        name = safe_line(self._source.name)
+        name = escape_line(self._source.name)
         if self.refusal is not None:
-            print(f"agui: {name}: refused: {safe_line(str(self.refusal))}", file=sys.stderr)
+            print(f"agui: {name}: refused: {escape_line(str(self.refusal))}", file=sys.stderr)
             return
         warn_of_end(self._source, empty=not self.events_in)
         if not self.events_in:

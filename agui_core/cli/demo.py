@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from agui_core.cli.arguments import add_command
-from agui_core.cli.escape import safe_block, safe_json, safe_line
+from agui_core.cli.escape import escape_block, escape_json, escape_line
 from agui_core.cli.input import WrongUse
 from agui_core.cli.terminal import Style, speaks_unicode
 from agui_core.protocol.base import UNSET
@@ -20,7 +20,7 @@ from agui_core.status import WHOLE
 if TYPE_CHECKING:
     from agui_core.tools.loop import ToolLoop
 
-__all__ = ["add", "run", "tool_use_assistant"]
+__all__ = ["add", "run", "demo_loop"]
 
 _QUESTION = "What is the gain on 100 AAPL shares bought at 150?"
 
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     return anyio.run(_show, question, args.json)
 
 
-def tool_use_assistant() -> ToolLoop:
+def demo_loop() -> ToolLoop:
     """The assistant: its tools and its rules, in a loop."""
     from agui_core.cli.demo_agent import decide, toolset  # tools are loaded when they are used
     from agui_core.tools.loop import ToolLoop
@@ -83,21 +83,21 @@ async def _show(question: str, as_json: bool) -> int:
     run_input = RunAgentInput(thread_id="demo", run_id="demo-1", messages=(asked,))
     reducer = Reducer.from_input(run_input)
     style = Style(sys.stdout)
-    async with tool_use_assistant().run(run_input) as events:
+    async with demo_loop().run(run_input) as events:
         async for event in events:
             reducer.apply(event)
             print(_json(event) if as_json else _line(event, style), flush=True)
     if not as_json:
         answer = getattr(reducer.messages[-1], "content", UNSET)
         print()
-        print(style("bold", safe_block(answer if isinstance(answer, str) else "There is no answer.")))
+        print(style("bold", escape_block(answer if isinstance(answer, str) else "There is no answer.")))
     return 0 if reducer.status in WHOLE else 1
 
 
 def _json(event: Event) -> str:
-    return safe_json(event, indent=-1, ascii=not speaks_unicode(sys.stdout))
+    return escape_json(event, indent=-1, ascii=not speaks_unicode(sys.stdout))
 
 
 def _line(event: Event, style: Style) -> str:
     details = (str(getattr(event, name)) for name in _DETAILS.get(event.type, ()))
-    return f"{style('dim', f'{event.type:<20}')} {safe_line(' '.join(details))}".rstrip()
+    return f"{style('dim', f'{event.type:<20}')} {escape_line(' '.join(details))}".rstrip()

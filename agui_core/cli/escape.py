@@ -14,23 +14,23 @@ import msgspec
 
 from agui_core._text import INVISIBLE, escaped, one_line
 
-__all__ = ["cells_of", "inert_json", "pretty", "safe_block", "safe_json", "safe_line", "wrapped"]
+__all__ = ["cells_of", "escape_json_bytes", "pretty", "escape_block", "escape_json", "escape_line", "wrapped"]
 
 _BLOCK = re.compile(rf"[\x00-\x08\x0b-\x1f{INVISIBLE}]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
-def safe_block(text: str) -> str:
+def escape_block(text: str) -> str:
     """`text` of many lines: LF and TAB stay."""
     return _BLOCK.sub(escaped, text)
 
 
-def safe_line(text: str) -> str:
+def escape_line(text: str) -> str:
     """`text` as one line: LF and TAB are escaped as well, so that it cannot pretend to be several."""
     return one_line(text, len(text))
 
 
-def safe_json(value: Any, *, indent: int = 2, ascii: bool = False) -> str:
+def escape_json(value: Any, *, indent: int = 2, ascii: bool = False) -> str:
     """The JSON of a value or a struct; the same characters become JSON escapes, so it still reads as the same value.
 
     `ascii` escapes all that is not ASCII, for an output that is not UTF-8. `indent=0` is one line.
@@ -39,15 +39,15 @@ def safe_json(value: Any, *, indent: int = 2, ascii: bool = False) -> str:
     return (_NOT_ASCII if ascii else _BLOCK).sub(_escape_json, text)
 
 
-def inert_json(text: bytes) -> bytes:
+def escape_json_bytes(text: bytes) -> bytes:
     """A JSON text whose invisible characters, which stand inside strings only, are JSON escapes."""
     return text if text.isascii() and b"\x7f" not in text else _BLOCK.sub(_escape_json, text.decode()).encode()
 
 
 def pretty(value: Any, width: int = 80) -> str:
     """The JSON of a value for people: one line when it is short, indented when it is not."""
-    line = safe_json(value, indent=0)
-    return line if len(line) <= width else safe_json(value)
+    line = escape_json(value, indent=0)
+    return line if len(line) <= width else escape_json(value)
 
 
 def wrapped(line: str, width: int, used: int = 0) -> list[str]:

@@ -1,7 +1,7 @@
 """A conversation written line by line while it grows: what was written stays, and what comes is appended.
 
 For any output, a terminal or a pipe. Where two things grow at the same time, each piece says what it goes on with.
-Everything from the wire passes `safe`, and text is indented under its heading, so that no message can pretend to be
+Everything from the wire is escaped, and text is indented under its heading, so that no message can pretend to be
 another. A picture costs what changed, and a pointer per message.
 """
 
@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from agui_core._text import cut
-from agui_core.cli.escape import cells_of, pretty, safe_block, wrapped
+from agui_core.cli.escape import cells_of, escape_block, pretty, wrapped
 from agui_core.cli.terminal import Style, is_terminal
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
@@ -71,7 +71,7 @@ class LiveText:
         sys.stdout.flush()
 
     def say(self, text: str = "", look: str | None = None) -> None:
-        """A line of our own, which is safe already."""
+        """A line of our own, which is escaped already."""
         self.end_line()
         print(self._style(look, text) if look else text, flush=True)
 
@@ -83,7 +83,7 @@ class LiveText:
     def rows(self, text: str) -> list[str]:
         """The rows of such a block, without their indent."""
         width = self.width
-        return [row for line in safe_block(text).split("\n") for row in wrapped(line, width)]
+        return [row for line in escape_block(text).split("\n") for row in wrapped(line, width)]
 
     @property
     def width(self) -> int:
@@ -136,7 +136,7 @@ class LiveText:
             return
         self._shown[key] = text
         is_more = text.startswith(shown)
-        piece = safe_block(text[len(shown) :] if is_more else text)
+        piece = escape_block(text[len(shown) :] if is_more else text)
         if not is_more or self._open != key:
             self.end_line()
             mark = "" if not shown else " …" if is_more else " (changed)"

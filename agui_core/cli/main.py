@@ -13,7 +13,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from agui_core.cli import chat, compact, demo, reduce, rules, serve, verify, watch
-from agui_core.cli.escape import safe_line
+from agui_core.cli.escape import escape_line
 from agui_core.cli.input import WrongUse
 
 __all__ = ["main"]
@@ -76,7 +76,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and exit."""
-        super().error(safe_line(message))
+        super().error(escape_line(message))
 
 
 def _version() -> str:
@@ -87,7 +87,7 @@ def _version() -> str:
 
 
 def _complain(text: str) -> int:
-    print(f"agui: {safe_line(text)}", file=sys.stderr)
+    print(f"agui: {escape_line(text)}", file=sys.stderr)
     return _WRONG_USE
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agui_core._text import cut
-from agui_core.cli.escape import pretty, safe_json, safe_line
+from agui_core.cli.escape import escape_json, escape_line, pretty
 from agui_core.cli.keyboard import Keyboard
 from agui_core.cli.live_text import LiveText
 from agui_core.errors import AGUIError, ResumeError
@@ -75,7 +75,7 @@ class Questions:
             try:
                 return read(interrupt, line.strip())
             except _Unclear as problem:
-                self._live.say(safe_line(str(problem)), "red")
+                self._live.say(escape_line(str(problem)), "red")
 
     def _about(self, interrupt: Interrupt, approval: bool) -> str:
         """What the prompt is about, in its own line: nothing that came before can speak for it."""
@@ -171,7 +171,7 @@ class Questions:
             raise _Unclear(str(error)) from None
         if verdict.edited_args is not None:
             self._live.say("It will run with exactly these arguments:", "yellow")
-            self._live.block(safe_json(verdict.edited_args))
+            self._live.block(escape_json(verdict.edited_args))
         return entry
 
     def _free(self, interrupt: Interrupt, line: str) -> Answer:
@@ -205,14 +205,14 @@ def _between_blanks(text: str) -> list[str | tuple[int, str]]:
 
 
 def _is_long(name: str) -> bool:
-    return len(safe_line(name)) > _FIRST + _LAST or _BLANKS.search(name) is not None
+    return len(escape_line(name)) > _FIRST + _LAST or _BLANKS.search(name) is not None
 
 
 def _named(name: str) -> str:
     """A name or an id, by its ends where it is long; in quotes unless it is a word, so that it says nothing itself."""
-    shown = safe_line(_BLANKS.sub(lambda run: f"[{len(run[0])} blanks]", name[:200]))
+    shown = escape_line(_BLANKS.sub(lambda run: f"[{len(run[0])} blanks]", name[:200]))
     if _is_long(name):
-        shown = f"{shown[:_FIRST]}...{safe_line(name[-_LAST:])[-_LAST:]}"
+        shown = f"{shown[:_FIRST]}...{escape_line(name[-_LAST:])[-_LAST:]}"
         return f"'{shown}' [{len(name):,} characters]"
     return shown if _WORD(shown) else f"'{shown}'"
 

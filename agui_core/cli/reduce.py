@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agui_core.cli.arguments import add_command, add_lenient, add_source
-from agui_core.cli.escape import safe_json, safe_line
+from agui_core.cli.escape import escape_json, escape_line
 from agui_core.cli.input import RecordedInput, WrongUse, read_file
 from agui_core.cli.terminal import Progress, Style, is_terminal, plural, speaks_unicode
 from agui_core.cli.transcript import transcript
@@ -71,7 +71,7 @@ def warn_of_end(source: RecordedInput, *, empty: bool) -> None:
     if source.cut_off:
         print("warning: the last block was discarded, as no blank line follows it [SSE-12]", file=sys.stderr)
     if empty:
-        print(f"agui: {safe_line(source.no_event)}", file=sys.stderr)
+        print(f"agui: {escape_line(source.no_event)}", file=sys.stderr)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     empty = reducer.error is None and reducer.version == before
     warn_of_end(source, empty=empty)
     if args.json:
-        print(safe_json(as_json(reducer), ascii=not speaks_unicode(sys.stdout)))
+        print(escape_json(as_json(reducer), ascii=not speaks_unicode(sys.stdout)))
     else:
         for line in transcript(reducer, Style(sys.stdout)):
             print(line)
@@ -132,7 +132,7 @@ def _report(reducer: Reducer, name: str) -> None:
     """Warnings, and what is wrong with `name` when standard output, which says so as well, is not in sight."""
     warnings = reducer.warnings
     for warning in warnings[:_WARNINGS_SHOWN]:
-        print(f"warning: {safe_line(str(warning))}", file=sys.stderr)
+        print(f"warning: {escape_line(str(warning))}", file=sys.stderr)
     if len(warnings) > _WARNINGS_SHOWN:
         print(
             f"... and {plural(len(warnings) - _WARNINGS_SHOWN, 'more warning')} (agui verify lists all)",
@@ -140,5 +140,5 @@ def _report(reducer: Reducer, name: str) -> None:
         )
     if name and reducer.status not in WHOLE and not is_terminal(sys.stdout):
         reason = reducer.error or (reducer.run.error.message if reducer.run.error else "")
-        because = f": {safe_line(str(reason))}" if reason else ""
-        print(f"agui: {safe_line(name)}: {reducer.status}{because}", file=sys.stderr)
+        because = f": {escape_line(str(reason))}" if reason else ""
+        print(f"agui: {escape_line(name)}: {reducer.status}{because}", file=sys.stderr)

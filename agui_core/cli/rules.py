@@ -9,7 +9,7 @@ import textwrap
 from typing import Any
 
 from agui_core.cli.arguments import add_command
-from agui_core.cli.escape import safe_json
+from agui_core.cli.escape import escape_json
 from agui_core.cli.input import WrongUse
 from agui_core.cli.terminal import Style, is_terminal
 from agui_core.rules import AREAS, RULES, near, rules_of
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it; returns the exit status."""
     chosen = _chosen(args.names)
     if args.json:
-        print(safe_json(chosen))
+        print(escape_json(chosen))
     else:
         _show(chosen, headed=not args.names)
     return 0

@@ -18,7 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from agui_core.cli.escape import safe_json, safe_line
+from agui_core.cli.escape import escape_json, escape_line
 from agui_core.cli.input import RecordedInput
 from agui_core.cli.terminal import Style, plural
 from agui_core.cli.transcript import Writer
@@ -84,7 +84,7 @@ class Screen:
             row.add_column(no_wrap=True, justify="right")
         total = source.size
         row.add_row(
-            Text(safe_line(source.name), style="bold"),
+            Text(escape_line(source.name), style="bold"),
             ProgressBar(total=total, completed=self.shown, width=24) if total else Text(""),
             Text(plural(self._reducer.version, "event")),
             Text(f"{time.monotonic() - self._began:.0f} s"),
@@ -104,13 +104,13 @@ class Screen:
         return Panel(Text("\n").join(lines[-height:]), title="conversation", title_align="left")
 
     def _wrapped(self, line: str, width: int) -> list[Text]:
-        # The line is safe: the only escape sequences in it are those of the style.
+        # The line is escaped: the only escape sequences in it are those of the style.
         return list(Text.from_ansi(line).wrap(self._console, max(width, 1))) or [Text("")]
 
     def _document(self, state: Any, height: int) -> Panel:
         if state is not self._state:
             self._state = state
-            self._state_lines = safe_json(state).split("\n")
+            self._state_lines = escape_json(state).split("\n")
         lines = self._state_lines
         if len(lines) > height:
             lines = [*lines[: height - 1], f"… {plural(len(lines) - height + 1, 'more line')}"]

@@ -11,7 +11,7 @@ import socket
 from typing import Any
 
 from agui_core.cli.arguments import add_command, add_file, add_speed, rate
-from agui_core.cli.escape import safe_line
+from agui_core.cli.escape import escape_line
 from agui_core.cli.input import RecordedInput, WrongUse
 from agui_core.cli.terminal import plural
 
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _say(text: str) -> None:
-    print(safe_line(text), flush=True)
+    print(escape_line(text), flush=True)
 
 
 def _listen(port: int) -> socket.socket:

@@ -46,7 +46,7 @@ class Style:
         return style
 
     def __call__(self, look: str, text: str) -> str:
-        """`text`, which is safe already, in one of the looks: bold, dim, red, green, yellow, cyan."""
+        """`text`, which is escaped already, in one of the looks: bold, dim, red, green, yellow, cyan."""
         return f"\x1b[{_CODES[look]}m{text}\x1b[0m" if self.on and text else text
 
 

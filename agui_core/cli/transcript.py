@@ -1,6 +1,6 @@
 """A conversation for people to read: messages in order, results behind their calls, the state, how the run ended.
 
-Everything from the wire passes `safe`; text of several lines is indented under its heading, so that no message can
+Everything from the wire is escaped; text of several lines is indented under its heading, so that no message can
 pretend to be another. Lines are made as they are asked for.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from agui_core.cli.escape import pretty, safe_block, safe_line
+from agui_core.cli.escape import escape_block, escape_line, pretty
 from agui_core.cli.terminal import Style, plural
 from agui_core.protocol import content as c
 from agui_core.protocol import messages as m
@@ -92,13 +92,15 @@ class Writer:
         reducer, style = self._reducer, self._style
         run = reducer.run
         look, text = _STATUS[reducer.status]
-        ids = "" if run.run_id is None else f" (thread {safe_line(run.thread_id or '')}, run {safe_line(run.run_id)})"
+        ids = (
+            "" if run.run_id is None else f" (thread {escape_line(run.thread_id or '')}, run {escape_line(run.run_id)})"
+        )
         yield style(look, text) + style("dim", ids)
         if reducer.error is not None:
-            yield from _indented(safe_line(str(reducer.error)))
+            yield from _indented(escape_line(str(reducer.error)))
         if run.error is not None:
-            code = "" if run.error.code is UNSET else f" (code {safe_line(run.error.code)})"
-            yield from _indented(safe_block(run.error.message) + code)
+            code = "" if run.error.code is UNSET else f" (code {escape_line(run.error.code)})"
+            yield from _indented(escape_block(run.error.message) + code)
         if run.result is not UNSET:
             yield from _indented(f"result: {pretty(run.result)}")
         for usage in run.usage:
@@ -109,20 +111,20 @@ class Writer:
             yield style("yellow", f"{plural(len(run.pending_tool_calls), 'tool call')} without a result:")
             for id in run.pending_tool_calls:
                 call = reducer.tool_calls.get(id)
-                yield f"  {safe_line(call.name) if call else '?'} ({safe_line(id)})"
+                yield f"  {escape_line(call.name) if call else '?'} ({escape_line(id)})"
 
     def _heading(self, message: m.Message) -> str:
         words = [self._style("bold", message.role)]
         if isinstance(message, m.ActivityMessage):
-            words.append(safe_line(message.activity_type))
+            words.append(escape_line(message.activity_type))
         if isinstance(message, m.ToolMessage):
-            words.append(f"result for {safe_line(message.tool_call_id)}, a call that is not here")
+            words.append(f"result for {escape_line(message.tool_call_id)}, a call that is not here")
         name = getattr(message, "name", UNSET)
         if name is not UNSET:
-            words.append(safe_line(name))
+            words.append(escape_line(name))
         if message.subagent_run_id is not UNSET:
-            words.append(f"of subagent {safe_line(message.subagent_run_id)}")
-        words.append(self._style("dim", f"({safe_line(message.id)})"))
+            words.append(f"of subagent {escape_line(message.subagent_run_id)}")
+        words.append(self._style("dim", f"({escape_line(message.id)})"))
         if getattr(message, "encrypted_value", UNSET) is not UNSET:
             words.append(self._style("dim", "[holds an encrypted value]"))
         return " ".join(words)
@@ -133,17 +135,17 @@ class Writer:
         if isinstance(content, str):
             if self._room is not None and len(content) > self._room:
                 content = "… " + content[-self._room :]
-            yield from _indented(safe_block(content), indent)
+            yield from _indented(escape_block(content), indent)
             return
         for part in content:
-            yield from _indented(safe_block(part.text) if isinstance(part, c.TextPart) else _media(part), indent)
+            yield from _indented(escape_block(part.text) if isinstance(part, c.TextPart) else _media(part), indent)
 
     def _call(self, call: m.ToolCall) -> Iterator[str]:
         style = self._style
         view = self._reducer.tool_calls[call.id]
         mark, lines = self._arguments(view, call.function.arguments)
-        heading = f"  call {style('cyan', safe_line(call.function.name) or '(no name)')}"
-        yield f"{heading} {style('dim', f'({safe_line(call.id)})')}{mark}"
+        heading = f"  call {style('cyan', escape_line(call.function.name) or '(no name)')}"
+        yield f"{heading} {style('dim', f'({escape_line(call.id)})')}{mark}"
         yield from _indented(lines, "      ")
         if call.id in self._shown:
             return
@@ -154,22 +156,25 @@ class Writer:
     def _arguments(self, view: ToolCallView, text: str) -> tuple[str, str]:
         """A mark for the heading, and the arguments: as JSON when they are, as they came when they are not."""
         if text != view.arguments:  # the same id once more, in another message
-            return "", safe_block(text)
+            return "", escape_block(text)
         if self._room is not None and not view.complete and view.error is None:
             return self._style("yellow", " …"), "" if view.args is UNSET else pretty(view.args)
         if not view.complete:
-            return self._style("yellow", " incomplete: the call has not ended"), safe_block(text)
+            return self._style("yellow", " incomplete: the call has not ended"), escape_block(text)
         if not view.valid:
-            return self._style("red", f" broken arguments: {safe_line(str(view.error))}"), safe_block(text)
+            return self._style("red", f" broken arguments: {escape_line(str(view.error))}"), escape_block(text)
         return "", pretty(view.args)
 
     def _result(self, message: m.ToolMessage, indent: str) -> Iterator[str]:
         style = self._style
-        owner = "" if message.subagent_run_id is UNSET else f" of subagent {safe_line(message.subagent_run_id)}"
+        owner = "" if message.subagent_run_id is UNSET else f" of subagent {escape_line(message.subagent_run_id)}"
         if message.error is UNSET:
             heading, lines = f"{indent}result{owner}:", list(self._text(message.content, ""))
         else:
-            heading, lines = f"{indent}{style('red', 'failed')}{owner}:", list(_indented(safe_block(message.error), ""))
+            heading, lines = (
+                f"{indent}{style('red', 'failed')}{owner}:",
+                list(_indented(escape_block(message.error), "")),
+            )
             if message.content != message.error:
                 lines += self._text(message.content, "")
         if len(lines) == 1:
@@ -179,13 +184,13 @@ class Writer:
         yield from (f"{indent}  {line}" if line else "" for line in lines)
 
     def _interrupt(self, interrupt: Interrupt) -> Iterator[str]:
-        about = "" if interrupt.tool_call_id is UNSET else f", about call {safe_line(interrupt.tool_call_id)}"
-        owner = "" if interrupt.subagent_run_id is UNSET else f", of subagent {safe_line(interrupt.subagent_run_id)}"
-        expires = "" if interrupt.expires_at is UNSET else f", expires {safe_line(interrupt.expires_at)}"
-        heading = f"interrupt {safe_line(interrupt.id)}: {safe_line(interrupt.reason)}{about}{owner}{expires}"
+        about = "" if interrupt.tool_call_id is UNSET else f", about call {escape_line(interrupt.tool_call_id)}"
+        owner = "" if interrupt.subagent_run_id is UNSET else f", of subagent {escape_line(interrupt.subagent_run_id)}"
+        expires = "" if interrupt.expires_at is UNSET else f", expires {escape_line(interrupt.expires_at)}"
+        heading = f"interrupt {escape_line(interrupt.id)}: {escape_line(interrupt.reason)}{about}{owner}{expires}"
         yield self._style("yellow", heading)
         if interrupt.message is not UNSET:
-            yield from _indented(safe_block(interrupt.message))
+            yield from _indented(escape_block(interrupt.message))
         if interrupt.response_schema is not UNSET:
             yield from _indented(f"answer as: {pretty(interrupt.response_schema)}")
 
@@ -197,18 +202,18 @@ def _indented(text: str, indent: str = "  ") -> Iterator[str]:
 
 def _media(part: Any) -> str:
     source = part.source
-    kind = "" if source.mime_type is UNSET else f" {safe_line(source.mime_type)}"
+    kind = "" if source.mime_type is UNSET else f" {escape_line(source.mime_type)}"
     match source:
         case c.DataSource():
             where = f"{plural(len(source.value), 'character')} of base64"
         case c.FileSource():
-            where = f"file {safe_line(source.value)}"
+            where = f"file {escape_line(source.value)}"
         case _:
-            where = safe_line(source.value)
+            where = escape_line(source.value)
     return f"[{part.type}{kind}: {where}]"
 
 
 def _usage(usage: TokenUsage) -> str:
-    model = " ".join(safe_line(word) for word in (usage.provider, usage.model) if word is not UNSET) or "tokens"
+    model = " ".join(escape_line(word) for word in (usage.provider, usage.model) if word is not UNSET) or "tokens"
     counts = [f"{value:,} {noun}" for name, noun in _COUNTS.items() if (value := getattr(usage, name)) is not UNSET]
     return f"{model}: {', '.join(counts) or 'no counts'}"

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agui_core.cli.arguments import add_command, add_source
-from agui_core.cli.escape import safe_json, safe_line
+from agui_core.cli.escape import escape_json, escape_line
 from agui_core.cli.input import RecordedInput
 from agui_core.cli.line_numbers import LineNumbers
 from agui_core.cli.reduce import make_reducer
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         check.run(make_reducer(args.input, policy="lenient", on_warning=check.note))
     report.end(check)
     if check.empty:
-        print(f"agui: {safe_line(source.no_event)}", file=sys.stderr)
+        print(f"agui: {escape_line(source.no_event)}", file=sys.stderr)
     failed = check.errors or (args.fail_on_warnings and check.warnings)
     return 1 if failed else 0
 
@@ -94,19 +94,19 @@ class _Check:
 
     def run(self, reducer: Reducer) -> None:
         """Read to the end, or to where a limit is exceeded."""
-        located = LineNumbers(self._source, Limits().event_bytes)
+        line_numbers = LineNumbers(self._source, Limits().event_bytes)
         try:
-            for self._line, payload in located:
+            for self._line, payload in line_numbers:
                 reducer.apply(payload)
                 self.events += 1
                 if not self.events % 256:
                     self._progress.tick()
             reducer.end()
         except AGUIError as error:  # a limit: nobody goes on after that
-            self._line = max(self._line, located.line) if reducer.error is None else self._line
+            self._line = max(self._line, line_numbers.line) if reducer.error is None else self._line
             self._refusal(error)
         else:
-            self._end(reducer, located)
+            self._end(reducer, line_numbers)
         self.status = reducer.status
         self._progress.clear()
 
@@ -125,11 +125,11 @@ class _Check:
         index = self.events if error.index is None else error.index
         self._found("error", error.rule, f"{error.message}; the check ends here", index=index, type=error.type)
 
-    def _end(self, reducer: Reducer, located: LineNumbers) -> None:
-        if located.discarded is not None:
-            self._line = located.discarded
+    def _end(self, reducer: Reducer, line_numbers: LineNumbers) -> None:
+        if line_numbers.discarded is not None:
+            self._line = line_numbers.discarded
             self._found("warning", "SSE-12", "the last block is discarded: no blank line follows it")
-        self._line = located.line
+        self._line = line_numbers.line
         if reducer.status == "truncated":
             self._found("error", "RUN-17", "the stream ends inside a run: it is truncated")
         elif not self.events:
@@ -158,16 +158,16 @@ class _TextReport:
 
     def add(self, finding: Finding) -> None:
         level = self._style("red" if finding.level == "error" else "yellow", finding.level)
-        kind = f" {safe_line(finding.type)}" if finding.type else ""
+        kind = f" {escape_line(finding.type)}" if finding.type else ""
         event = "" if finding.index is None else f"event {finding.index}{kind}: "
-        place = f"{safe_line(self._source.name)}:{finding.line}"
-        print(f"{place}: {level}: {event}{safe_line(finding.message)} [{finding.rule}]")
+        place = f"{escape_line(self._source.name)}:{finding.line}"
+        print(f"{place}: {level}: {event}{escape_line(finding.message)} [{finding.rule}]")
 
     def end(self, check: _Check) -> None:
         sys.stdout.flush()
         found = [plural(n, noun) for n, noun in ((check.errors, "error"), (check.warnings, "warning")) if n]
         verdict = ", ".join(found) or "no violations"
-        print(f"{safe_line(self._source.name)}: {plural(check.events, 'event')}, {verdict}", file=sys.stderr)
+        print(f"{escape_line(self._source.name)}: {plural(check.events, 'event')}, {verdict}", file=sys.stderr)
 
 
 class _JsonReport(_TextReport):
@@ -179,7 +179,7 @@ class _JsonReport(_TextReport):
         self._before = '{"violations": [\n'
 
     def add(self, finding: Finding) -> None:
-        print(self._before + safe_json(finding, indent=0, ascii=self._ascii), end="")
+        print(self._before + escape_json(finding, indent=0, ascii=self._ascii), end="")
         self._before = ",\n"
 
     def end(self, check: _Check) -> None:
@@ -193,4 +193,4 @@ class _JsonReport(_TextReport):
             "warnings": check.warnings,
             "status": check.status,
         }
-        print(f"\n], {safe_json(summary, indent=0, ascii=self._ascii)[1:]}")
+        print(f"\n], {escape_json(summary, indent=0, ascii=self._ascii)[1:]}")

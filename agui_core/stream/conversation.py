@@ -67,7 +67,8 @@ class Conversation:
     `confirm` asks a person about one call, or one interrupt that asks for approval, at a time. `on_interrupt` answers
     the other interrupts, one at a time, and all of them where there is no `confirm`; those that have expired are given
     up (INT-8). Without these functions, or when they give None, the turn ends as `waiting`, and `approve`, `deny`,
-    `resume` and `set_output` take the answers. `keep` and `progress` are those of `Calls.answer`.
+    `resume` and `set_output` take the answers. `before_effect` is awaited before a tool with effects runs: write
+    `checkpoint()` down there. `progress` gets what tools report.
 
     `context`, `forwarded_props` and `tools` (a part of the toolset) go into every input; change them in `options`.
     `max_rounds`: runs in one turn, at most. `interval`: seconds between two updates of a run, at least.
@@ -83,7 +84,7 @@ class Conversation:
         thread_id: str | None = None,
         confirm: Confirm | None = None,
         on_interrupt: OnInterrupt | None = None,
-        keep: Callable[[], Awaitable[object]] | None = None,
+        before_effect: Callable[[], Awaitable[object]] | None = None,
         progress: Callable[[str, Any], Awaitable[object]] | None = None,
         context: Iterable[Context | Mapping[str, Any]] = (),
         forwarded_props: NotNull | UnsetType = UNSET,
@@ -112,7 +113,7 @@ class Conversation:
             self.options,
             confirm=confirm,
             on_interrupt=on_interrupt,
-            keep=keep,
+            before_effect=before_effect,
             progress=progress,
             max_rounds=max_rounds,
             interval=interval,

@@ -64,7 +64,7 @@ class TurnRunner:
         *,
         confirm: Confirm | None,
         on_interrupt: OnInterrupt | None,
-        keep: Callable[[], Awaitable[object]] | None,
+        before_effect: Callable[[], Awaitable[object]] | None,
         progress: Callable[[str, Any], Awaitable[object]] | None,
         max_rounds: int,
         interval: float,
@@ -89,7 +89,7 @@ class TurnRunner:
         self._options = options
         self._confirm = confirm
         self._on_interrupt = on_interrupt
-        self._keep = keep
+        self._before_effect = before_effect
         self._progress = progress
         self._max_rounds = max_rounds
         self._interval = interval
@@ -275,7 +275,7 @@ class TurnRunner:
         """Answer the calls that are ours, and the interrupts, as far as that goes now."""
         version = self.reducer.version
         try:
-            await self.calls.answer(self._confirm, keep=self._keep, progress=self._progress)
+            await self.calls.answer(self._confirm, keep=self._before_effect, progress=self._progress)
             await self._ask()
         finally:
             if self.reducer.version != version:

@@ -6,7 +6,7 @@ import json
 import sys
 import unicodedata
 
-from agui_core.cli.escape import pretty, safe_block, safe_json, safe_line
+from agui_core.cli.escape import escape_block, escape_json, escape_line, pretty
 
 # Format characters that have a shape of their own: signs of Arabic, Syriac and Kaithi.
 SEEN = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
@@ -17,19 +17,19 @@ def test_every_control_and_format_character_is_escaped() -> None:
         if code in SEEN or chr(code) in "\n\t":
             continue
         if unicodedata.category(chr(code)) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-            shown = safe_block(chr(code))
+            shown = escape_block(chr(code))
             assert shown.isascii(), hex(code)
             assert shown.startswith("\\"), hex(code)
 
 
 def test_ordinary_text_stays() -> None:
     text = "Zürich naïve 日本語 العربية हिन्दी \U0001f333 \ufffd \\n \\x1b\n\ttab"
-    assert safe_block(text) == text
-    assert safe_line(text) == text.replace("\n", "\\n").replace("\t", "\\t")
+    assert escape_block(text) == text
+    assert escape_line(text) == text.replace("\n", "\\n").replace("\t", "\\t")
 
 
 def test_escapes_say_which_character_it_was() -> None:
-    assert safe_line("\x00\x1b\x7f\x9b\u202e\u200d\ufeff\U000e0041\r") == (
+    assert escape_line("\x00\x1b\x7f\x9b\u202e\u200d\ufeff\U000e0041\r") == (
         r"\x00\x1b\x7f\x9b\u202e\u200d\ufeff\U000e0041\r"
     )
 
@@ -37,7 +37,7 @@ def test_escapes_say_which_character_it_was() -> None:
 def test_json_still_reads_as_the_same_value() -> None:
     value = {"\u202e\U000e0041": ["\x9b\x7f", "\U0001f333 ü", 1.5, None]}
     for ascii in (False, True):
-        shown = safe_json(value, ascii=ascii)
+        shown = escape_json(value, ascii=ascii)
         assert json.loads(shown) == value
         assert shown.isascii() is ascii
         assert not set(shown) & set("\u202e\U000e0041\x9b\x7f")

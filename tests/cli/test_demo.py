@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agui_core.cli.demo import tool_use_assistant
+from agui_core.cli.demo import demo_loop
 from agui_core.cli.demo_agent import calculate_expression, toolset
 from agui_core.cli.main import main
 from agui_core.reducer import Reducer
@@ -113,7 +113,7 @@ def test_in_a_process_of_its_own(process: Callable[..., subprocess.Popen[bytes]]
 
 def test_the_assistant_has_three_tools() -> None:
     names = ["search_information", "get_stock_price", "calculate_expression"]
-    assert [tool.name for tool in tool_use_assistant().toolset] == names
+    assert [tool.name for tool in demo_loop().toolset] == names
     assert all(tool.description and tool.approval == "never" for tool in toolset)
 
 

@@ -128,7 +128,7 @@ async def test_in_the_middle_of_a_tool_with_effects() -> None:
     async def keep() -> None:
         kept.append(chat.checkpoint())
 
-    chat = agui.Conversation(Script(run(call("c", "wipe"))), slow, keep=keep)
+    chat = agui.Conversation(Script(run(call("c", "wipe"))), slow, before_effect=keep)
     async with chat:
         chat.send("go")
         await started.wait()
