@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import Any
 
 from agui_core._text import cut
 from agui_core.cli.escape import cells_of, escape_block, pretty, wrapped
 from agui_core.cli.terminal import Style, is_terminal
+from agui_core.cli.transcript import content_text
 from agui_core.protocol import messages as m
 from agui_core.protocol.base import UNSET
-from agui_core.protocol.content import TextPart
 from agui_core.reducer.reducer import Reducer
-from agui_core.wire import to_wire
 
 __all__ = ["LiveText"]
 
@@ -99,7 +97,7 @@ class LiveText:
     def _message(self, reducer: Reducer, message: m.Message) -> None:
         match message:
             case m.AssistantMessage():
-                self._write(("text", message.id), _who(message), _text(message.content))
+                self._write(("text", message.id), _who(message), content_text(message.content))
                 for call in message.tool_calls or ():
                     self._call(reducer, call)
             case m.ReasoningMessage():
@@ -111,7 +109,7 @@ class LiveText:
             case m.UserMessage() if not self._echo:
                 return
             case _:
-                self._write(("text", message.id), _who(message), _text(message.content))
+                self._write(("text", message.id), _who(message), content_text(message.content))
 
     def _call(self, reducer: Reducer, call: m.ToolCall) -> None:
         heading = f"call {_name(call.function.name) or '(no name)'} ({_name(call.id)})"
@@ -125,9 +123,9 @@ class LiveText:
         about = f"{_name(call.name if call else '?')} ({_name(message.tool_call_id)})"
         key = ("result", message.id, message.tool_call_id)
         if message.error is UNSET:
-            self._write(key, f"result of {about}", _text(message.content))
+            self._write(key, f"result of {about}", content_text(message.content))
         else:
-            self._write(key, f"{about} failed", f"{message.error}\n{_text(message.content)}", "red")
+            self._write(key, f"{about} failed", f"{message.error}\n{content_text(message.content)}", "red")
 
     def _write(self, key: tuple[str, ...], heading: str, text: str, look: str | None = None) -> None:
         """Write what of a text is not written yet, under its heading where that does not stand above it already."""
@@ -164,11 +162,3 @@ def _name(text: str) -> str:
 def _who(message: m.Message) -> str:
     name = getattr(message, "name", UNSET)
     return message.role if name is UNSET else f"{message.role} {_name(name)}"
-
-
-def _text(content: Any) -> str:
-    if content is UNSET:
-        return ""
-    if isinstance(content, str):
-        return content
-    return "\n".join(part.text if isinstance(part, TextPart) else pretty(to_wire(part)) for part in content)

@@ -38,7 +38,7 @@ _THREADS = 1000
 """Of how many threads it is known which run comes next."""
 
 
-class _Paced(NamedTuple):
+class _TimedEvent(NamedTuple):
     payload: bytes
     pause: float
     """Seconds that it comes after the one before."""
@@ -59,7 +59,7 @@ _STARTS = {
 """What may begin a message or a call, and where its id is."""
 
 
-def _events(source: RecordedInput, pacing: Pacing) -> Iterator[_Paced]:
+def _events(source: RecordedInput, pacing: Pacing) -> Iterator[_TimedEvent]:
     """The events of a source and when they are due. What is no event has its place among them all the same."""
     try:
         for payload in chain.from_iterable(source.payloads()):
@@ -68,7 +68,7 @@ def _events(source: RecordedInput, pacing: Pacing) -> Iterator[_Paced]:
             # Between two runs people were thinking.
             pause = pacing.pause(head, at_once=kind == "RUN_STARTED")
             id = getattr(head, _STARTS[kind]) if kind in _STARTS else None
-            yield _Paced(payload, pause, kind, id if isinstance(id, str) else None)
+            yield _TimedEvent(payload, pause, kind, id if isinstance(id, str) else None)
     except AGUIError as error:
         raise WrongUse(f"{source.name} cannot be served: {error}") from None
 
@@ -91,7 +91,7 @@ class Recording:
         self._turns = turns
         self._next: dict[str, int] = {}
 
-    def part_for(self, thread_id: str, held: Set[str] = frozenset()) -> tuple[str, list[_Paced]]:
+    def part_for(self, thread_id: str, held: Set[str] = frozenset()) -> tuple[str, list[_TimedEvent]]:
         """The part for a request of this thread that holds these ids of messages and calls, and what to call it."""
         first = self._next.pop(thread_id, 0)
         order = (*range(first, self.runs), *range(first))
@@ -109,7 +109,7 @@ class Recording:
         return which, [event for number in left for event in self._runs[number]]
 
 
-def _first_started(runs: list[list[_Paced]]) -> list[set[str]]:
+def _first_started(runs: list[list[_TimedEvent]]) -> list[set[str]]:
     """For each run the ids that it is the first to start: those show that it was played."""
     seen: set[str] = set()
     first = []
@@ -128,7 +128,7 @@ def _held_by(run_input: RunAgentInput) -> set[str]:
     return held
 
 
-def _end_of_recording(run_id: str) -> list[_Paced]:
+def _end_of_recording(run_id: str) -> list[_TimedEvent]:
     """A run that says so, for a request that holds all there is."""
     id = f"{run_id}-end-of-recording"
     wires: list[dict[str, str]] = [
@@ -138,10 +138,10 @@ def _end_of_recording(run_id: str) -> list[_Paced]:
         {"type": "TEXT_MESSAGE_END", "messageId": id},
         {"type": "RUN_FINISHED"},
     ]
-    return [_Paced(msgspec.json.encode(wire), 0.0, wire["type"], None) for wire in wires]
+    return [_TimedEvent(msgspec.json.encode(wire), 0.0, wire["type"], None) for wire in wires]
 
 
-async def _play(events: list[_Paced], run_input: RunAgentInput) -> AsyncIterator[bytes]:
+async def _play(events: list[_TimedEvent], run_input: RunAgentInput) -> AsyncIterator[bytes]:
     """The events as JSON, each when it is due. A client that is slow gets what it missed at once."""
     requested = max((index for index, event in enumerate(events) if event.type == "RUN_STARTED"), default=0)
     due = anyio.current_time()
@@ -151,7 +151,7 @@ async def _play(events: list[_Paced], run_input: RunAgentInput) -> AsyncIterator
         yield _addressed(event, run_input, index >= requested)
 
 
-def _addressed(event: _Paced, run_input: RunAgentInput, requested: bool) -> bytes:
+def _addressed(event: _TimedEvent, run_input: RunAgentInput, requested: bool) -> bytes:
     """RUN-10: all runs carry the thread's id, and the last one, which was asked for, the run's."""
     if event.type not in ("RUN_STARTED", "RUN_FINISHED"):
         return event.payload

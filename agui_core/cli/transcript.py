@@ -18,7 +18,7 @@ from agui_core.protocol.run import Interrupt, TokenUsage
 from agui_core.reducer.reducer import Reducer
 from agui_core.reducer.views import ToolCallView
 
-__all__ = ["Writer", "transcript"]
+__all__ = ["Writer", "content_text", "transcript"]
 
 _STATUS = {
     "idle": ("red", "no run: the input holds no event"),
@@ -130,15 +130,11 @@ class Writer:
         return " ".join(words)
 
     def _text(self, content: Any, indent: str = "  ") -> Iterator[str]:
-        if content is UNSET or content == "":
-            return
-        if isinstance(content, str):
-            if self._room is not None and len(content) > self._room:
-                content = "… " + content[-self._room :]
-            yield from _indented(escape_block(content), indent)
-            return
-        for part in content:
-            yield from _indented(escape_block(part.text) if isinstance(part, c.TextPart) else _media(part), indent)
+        text = content_text(content)
+        if self._room is not None and len(text) > self._room:
+            text = "… " + text[-self._room :]
+        if text:
+            yield from _indented(escape_block(text), indent)
 
     def _call(self, call: m.ToolCall) -> Iterator[str]:
         style = self._style
@@ -193,6 +189,15 @@ class Writer:
             yield from _indented(escape_block(interrupt.message))
         if interrupt.response_schema is not UNSET:
             yield from _indented(f"answer as: {pretty(interrupt.response_schema)}")
+
+
+def content_text(content: Any) -> str:
+    """The text of a message, not yet escaped: its parts one under the other, in place of media what they are."""
+    if content is UNSET:
+        return ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.text if isinstance(part, c.TextPart) else _media(part) for part in content)
 
 
 def _indented(text: str, indent: str = "  ") -> Iterator[str]:

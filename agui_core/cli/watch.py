@@ -72,22 +72,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play(source: RecordedInput, reducer: Reducer, screen: Screen, speed: float) -> None:
-    pace = _Pace(screen, speed)
+    clock = _Clock(screen, speed)
     try:
         for payloads in source.payloads():
             begun = screen.shown
             for number, payload in enumerate(payloads, 1):
-                pace.wait(payload)
+                clock.wait(payload)
                 reducer.apply(payload)
                 screen.shown = begun + (source.read - begun) * number / len(payloads)
-            pace.draw()  # more may not come for a while
+            clock.draw()  # more may not come for a while
         reducer.end()
     except AGUIError:
         pass  # the transcript says so
-    pace.draw()
+    clock.draw()
 
 
-class _Pace:
+class _Clock:
     """Waits until an event is due, and has a picture drawn now and then meanwhile. `speed` 0: nothing is waited for."""
 
     def __init__(self, screen: Screen, speed: float) -> None:
