@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from measure import Target, minima
 
+import agui_core as agui
 from agui_core.stream.json_line_end import JsonLineEnd
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.toolset import Toolset
-from agui_core.wire import JSONLinesReader, SSEReader
 
 CONTEXT = ToolContext(call_id="c", thread_id="t", run_id="r")
 
@@ -23,8 +23,10 @@ def four_times(cost: Callable[[int], None], size: int) -> float:
     return longer / once
 
 
-@pytest.mark.parametrize(("decoder", "head"), [(SSEReader, b"data: "), (JSONLinesReader, b"")])
-def test_byte_by_byte_is_linear(target: Target, decoder: type[SSEReader | JSONLinesReader], head: bytes) -> None:
+@pytest.mark.parametrize(("decoder", "head"), [(agui.SSEDecoder, b"data: "), (agui.JSONLinesDecoder, b"")])
+def test_byte_by_byte_is_linear(
+    target: Target, decoder: type[agui.SSEDecoder | agui.JSONLinesDecoder], head: bytes
+) -> None:
     def feed(size: int) -> None:
         reader = decoder()
         reader.feed(head)

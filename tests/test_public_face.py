@@ -19,8 +19,13 @@ import msgspec
 import pytest
 
 import agui_core as agui
+from agui_core.reducer import ToolCalls
 from agui_core.reducer.partial_json import JsonFault
-from agui_core.stream.http_agent import HttpAgent
+from agui_core.stream.follow_sync import SyncUpdates
+from agui_core.stream.http_agent import HttpAgent, HttpRun
+from agui_core.stream.readers import EveryEvent, Paced
+from agui_core.stream.serve import ServeEndpoint
+from agui_core.stream.turn import Updates
 from agui_core.stream.usage import TokenSum
 from agui_core.tools.loop_result import Failure, Observation
 
@@ -107,6 +112,13 @@ reduce
 serve
 to_wire
 validate
+HttpRun
+EveryEvent: aclose
+Paced: aclose
+ServeEndpoint
+SyncUpdates
+ToolCalls
+Updates
 """
 _ELSEWHERE = {"UNSET": "What an absent field holds; never `None`."}
 """Names that we hand on and others wrote."""
@@ -130,11 +142,14 @@ def _sets_own(node: ast.Attribute) -> bool:
     return isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
+REACHED = [HttpRun, EveryEvent, Paced, ServeEndpoint, SyncUpdates, ToolCalls, Updates]
+"""Classes whose objects users get from those above, and that have no name at the top."""
+
+
 def face() -> str:
-    """Each exported name with the public attributes of its class, one under the other."""
+    """Each exported name with the public attributes of its class, one under the other; then what these lead to."""
     lines: list[str] = []
-    for name in agui.__all__:
-        value = getattr(agui, name)
+    for name, value in [*zip(agui.__all__, VALUES, strict=True), *((kind.__name__, kind) for kind in REACHED)]:
         shown = f"{name}: {' '.join(attributes(value))}" if isinstance(value, type) else name
         lines += textwrap.wrap(shown.removesuffix(": "), width=116, subsequent_indent="    ")
     return "\n".join(lines)
@@ -213,6 +228,7 @@ def test_structs_print_what_they_hold() -> None:
 
 def test_objects_print_on_one_line() -> None:
     tools, reducer = agui.Toolset(), agui.Reducer()
+    run_input = agui.RunAgentInput(thread_id="t", run_id="r", messages=())
     tools.tool(name="pay")(print_nothing)
     reducer.apply({"type": "RUN_STARTED", "threadId": "t", "runId": "r\u2028" + "x" * 500})
     shown = {
@@ -222,8 +238,10 @@ def test_objects_print_on_one_line() -> None:
         "EventStream": repr(agui.EventStream(no_events(), ping=None, policy=None)),
         "HttpAgent": repr(HttpAgent("https://user:secret@host/agent?token=secret")),
         "LiveRun": repr(agui.follow(no_events(), reducer=reducer)),
+        "LoopRun": repr(agui.ToolLoop(print_nothing, tools).run(run_input)),
         "SSEDecoder": repr(agui.SSEDecoder()),
         "SyncRun": repr(agui.follow_sync([], reducer=reducer)),
+        "Tool": repr(tools["pay"]),
         "ToolLoop": repr(agui.ToolLoop(print_nothing, tools)),
     }
     for name, text in shown.items():
@@ -235,6 +253,8 @@ def test_objects_print_on_one_line() -> None:
     assert shown["HttpAgent"] == "<HttpAgent https://host/agent>"
     assert shown["EventStream"] == "<EventStream unchecked, no pings>"
     assert shown["ToolLoop"] == "<ToolLoop of <Toolset pay>, at most 8 calls>"
+    assert shown["LoopRun"] == "<LoopRun r: no result yet>"
+    assert shown["Tool"] == "<Tool pay>"
     assert shown["SSEDecoder"] == "<SSEDecoder, 0 bytes held>"
 
 

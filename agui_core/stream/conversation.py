@@ -67,8 +67,7 @@ class Conversation:
     `confirm` asks a person about one call, or one interrupt that asks for approval, at a time. `on_interrupt` answers
     the other interrupts, one at a time, and all of them where there is no `confirm`; those that have expired are given
     up (INT-8). Without these functions, or when they give None, the turn ends as `waiting`, and `approve`, `deny`,
-    `resume` and `set_output` take the answers. `before_effect` is awaited before a tool with effects runs: write
-    `checkpoint()` down there. `progress` gets what tools report.
+    `resume` and `set_output` take the answers. `before_effect` and `progress` are those of `Calls.answer`.
 
     `context`, `forwarded_props` and `tools` (a part of the toolset) go into every input; change them in `options`.
     `max_rounds`: runs in one turn, at most. `interval`: seconds between two updates of a run, at least.

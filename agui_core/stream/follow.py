@@ -137,8 +137,6 @@ class LiveRun:
                 await pump.stop()
                 await pump.close()
         finally:
-            if isinstance(self._updates, EveryEvent):
-                self._updates.drop()
             pump.leave()
             # Told of no exception: it would wrap the block's own in a group.
             await self._tasks.__aexit__(None, None, None)

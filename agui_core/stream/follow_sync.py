@@ -45,6 +45,7 @@ class SyncRun:
         self.reducer = reducer
         """The reducer that the source is applied to."""
         self._source = iter(source)
+        self._applier = Applier(reducer)
         self._updates: SyncUpdates | None = None
 
     def __repr__(self) -> str:
@@ -64,7 +65,7 @@ class SyncRun:
         """An update after every item of the source, once. Errors come as they do from `LiveRun.updates`."""
         if self._updates is not None:
             raise RuntimeError("updates() can be called once per run")
-        self._updates = SyncUpdates(self._source, self.reducer)
+        self._updates = SyncUpdates(self._source, self._applier, self.reducer)
         return self._updates
 
     def __enter__(self) -> SyncRun:
@@ -74,7 +75,7 @@ class SyncRun:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._updates is not None:
-            self._updates.leave()
+            self._applier.leave()
         close = getattr(self._source, "close", None)
         if close is not None:
             try:
@@ -89,10 +90,10 @@ class SyncUpdates:
 
     __slots__ = ("_applier", "_raised", "_read_mark", "_source")
 
-    def __init__(self, source: Iterator[object], reducer: Reducer) -> None:
+    def __init__(self, source: Iterator[object], applier: Applier, reducer: Reducer) -> None:
         self._source = source
+        self._applier = applier
         self._read_mark = ReadMark(reducer, reducer.version)
-        self._applier = Applier(reducer)
         self._raised = False
 
     def __iter__(self) -> SyncUpdates:
@@ -111,7 +112,3 @@ class SyncUpdates:
         except Exception as error:
             applier.conclude(error)
         return Update(self._read_mark)
-
-    def leave(self) -> None:
-        """Nobody reads on: what is still open is truncated (RUN-16)."""
-        self._applier.leave()

@@ -10,6 +10,7 @@ Costs per item: one pull, one look at the clock, and one wake-up of the readers 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from anyio import CancelScope, Event, current_time, get_cancelled_exc_class
 from anyio.lowlevel import checkpoint
@@ -24,6 +25,8 @@ __all__ = ["Pump"]
 _TURN = 64
 """Events that come singly between two checkpoints; a piece of the wire, which holds many, has one of its own."""
 
+_NO_STEPS: Iterator[None] = iter(())
+
 
 class Pump:
     """What the readers of one run share. Made inside the event loop."""
@@ -37,6 +40,8 @@ class Pump:
         self.over = Event()
         """Set when nothing more will come."""
         self.close_error: Exception | None = None
+        self.steps: Iterator[None] = _NO_STEPS
+        """What was pulled and is applied one event at a time."""
         self.intervals: list[float] = []
         """Those of the paced readers."""
         self._wanted = Event()
@@ -118,7 +123,8 @@ class Pump:
             self._end(news=self.applier.conclude(failure))
 
     def leave(self) -> None:
-        """Nobody reads on: what is still open is truncated (RUN-16)."""
+        """Nobody reads on: what was pulled and is not applied is dropped, what is still open truncated (RUN-16)."""
+        self.steps = _NO_STEPS
         if not self.over.is_set():
             self.applier.leave()
             self._end(news=True)

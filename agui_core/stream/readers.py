@@ -6,7 +6,6 @@ They are classes, not generators: breaking out of a loop leaves nothing behind, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Self
 
 from anyio import ResourceGuard, current_time, move_on_after
@@ -18,7 +17,6 @@ from agui_core.stream.pump import Pump
 from agui_core.stream.update import ReadMark, Update
 
 _OPTIONS = {"interval": Option("a number of seconds, 0 or more", (int, float), lambda seconds: seconds >= 0)}
-_NO_STEPS: Iterator[None] = iter(())
 
 __all__ = ["EveryEvent", "Paced", "Reader", "check_interval"]
 
@@ -50,31 +48,25 @@ class Reader:
 class EveryEvent(Reader):
     """An update after every event; pulls the source only when it is asked for more, in the task that asks."""
 
-    __slots__ = ("_pump", "_steps")
+    __slots__ = ("_pump",)
 
     def __init__(self, pump: Pump, since: int) -> None:
         super().__init__(pump.reducer, since)
         self._pump = pump
-        self._steps: Iterator[None] = _NO_STEPS
 
     async def __anext__(self) -> Update:
         # What was pulled and is not yet applied is applied without a wait, unless it was left behind.
         try:
-            for _ in self._steps:
+            for _ in self._pump.steps:
                 return Update(self._read_mark)
         except Exception as error:
             return await self._refused(error)
         with self._guard:
             return await self._pull()
 
-    def drop(self) -> None:
-        """Apply nothing more of what was pulled."""
-        self._steps = _NO_STEPS
-
     async def aclose(self) -> None:
         """Read no more, and close the source, in this task."""
         with self._guard:
-            self.drop()
             self._pump.leave()
             await self._pump.close()
 
@@ -89,9 +81,9 @@ class EveryEvent(Reader):
                 if pump.notifier.serial != seen:
                     return Update(self._read_mark)
                 break
-            self._steps = steps = pump.applier.steps(item)
+            pump.steps = pump.applier.steps(item)
             try:
-                for _ in steps:
+                for _ in pump.steps:
                     return Update(self._read_mark)
             except Exception as error:
                 return await self._refused(error)

@@ -275,7 +275,7 @@ class TurnRunner:
         """Answer the calls that are ours, and the interrupts, as far as that goes now."""
         version = self.reducer.version
         try:
-            await self.calls.answer(self._confirm, keep=self._before_effect, progress=self._progress)
+            await self.calls.answer(self._confirm, before_effect=self._before_effect, progress=self._progress)
             await self._ask()
         finally:
             if self.reducer.version != version:

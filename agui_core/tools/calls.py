@@ -215,20 +215,20 @@ class Calls:
         self,
         confirm: Confirm | None = None,
         *,
-        keep: Callable[[], Awaitable[object]] | None = None,
+        before_effect: Callable[[], Awaitable[object]] | None = None,
         progress: Callable[[str, Any], Awaitable[object]] | None = None,
     ) -> tuple[str, ...]:
         """Answer the calls of the last run that are ours: run what may run, and say why the rest did not. Gives the ids
         of the calls answered, in call order, as their answers are added.
 
         `confirm` asks a person about one call or interrupt at a time, in call order, while calls that need no approval
-        run; without it such calls wait. `keep` is awaited before a tool with effects runs: write `checkpoint()` down
-        there, and after a crash the call is not run again. `progress` gets what tools report.
+        run; without it such calls wait. `before_effect` is awaited before a tool with effects runs: write
+        `checkpoint()` down there, and after a crash the call is not run again. `progress` gets what tools report.
 
         Sync tools run in threads. One that is not back at its timeout is abandoned there, and holds up nobody. When
         this is cancelled, finished calls are answered all the same, begun ones with "cancelled: it may have taken
-        effect", and the others stay pending. What `confirm` or `keep` raise is raised at the end, and the calls
-        concerned stay pending. Calls of a failed, cancelled, truncated or refused run are not executed (FT-7).
+        effect", and the others stay pending. What `confirm` or `before_effect` raise is raised at the end, and the
+        calls concerned stay pending. Calls of a failed, cancelled, truncated or refused run are not executed (FT-7).
         """
         from agui_core.tools.executor import Executor  # anyio is loaded when something async is touched
 
@@ -242,7 +242,7 @@ class Calls:
                 self._tracker,
                 self._settings,
                 confirm=confirm,
-                keep=keep,
+                before_effect=before_effect,
                 progress=progress,
             ).run()
         finally:
@@ -370,7 +370,7 @@ class Calls:
         confirm: Confirm | None = None,
         *,
         max_rounds: int = 10,
-        keep: Callable[[], Awaitable[object]] | None = None,
+        before_effect: Callable[[], Awaitable[object]] | None = None,
         progress: Callable[[str, Any], Awaitable[object]] | None = None,
         thread_id: str | None = None,
         parent_run_id: str | UnsetType = UNSET,
@@ -387,7 +387,7 @@ class Calls:
         asked: object = None
         context = tuple(context)
         for _ in range(max_rounds):
-            await self.answer(confirm, keep=keep, progress=progress)
+            await self.answer(confirm, before_effect=before_effect, progress=progress)
             if self._tracker.phase == "broken":
                 return "broken"
             if self.waiting().who in ("application", "approver"):

@@ -68,13 +68,13 @@ class Executor:
         settings: ExecutorSettings,
         *,
         confirm: Confirm | None,
-        keep: Callable[[], Awaitable[object]] | None,
+        before_effect: Callable[[], Awaitable[object]] | None,
         progress: Callable[[str, Any], Awaitable[object]] | None,
     ) -> None:
         self._tracker = tracker
         self._settings = settings
         self._confirm = confirm
-        self._keep = keep
+        self._before_effect = before_effect
         self._progress = progress
         tracker.sync()
         self._thread_id, self._run_id = tracker.page.thread_id, tracker.page.run_id
@@ -255,10 +255,10 @@ class Executor:
         if not self._may_begin(id):
             return False
         tracker.begin(id, plan)
-        if self._keep is None or plan.tool is None or not plan.tool.effects:
+        if self._before_effect is None or plan.tool is None or not plan.tool.effects:
             return True
         try:
-            await self._keep()
+            await self._before_effect()
         except BaseException as error:
             tracker.undo(id)
             if not isinstance(error, Exception):

@@ -23,6 +23,7 @@ from anyio import CapacityLimiter, ResourceGuard
 from anyio.lowlevel import checkpoint
 from anyio.to_thread import run_sync
 
+from agui_core._text import plain
 from agui_core.errors import AGUIError, ResumeError
 from agui_core.protocol import events as e
 from agui_core.protocol import messages as m
@@ -87,6 +88,10 @@ class LoopRun:
         self._asked: Counter[tuple[str, str]] = Counter()
         self._stop: str | None = None
         self._clients = _clients_tools(loop, run_input)
+
+    def __repr__(self) -> str:
+        state = "no result yet" if self.result is None else self.result.status
+        return f"<{type(self).__name__} {plain(self._input.run_id)}: {state}>"
 
     async def __aenter__(self) -> LoopRun:
         return self
@@ -309,7 +314,7 @@ class LoopRun:
             tracker,
             loop.settings,
             confirm=None,
-            keep=None,
+            before_effect=None,
             progress=None,
         ).run()
         left = []

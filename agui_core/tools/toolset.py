@@ -11,14 +11,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
 from agui_core._options import SECONDS, SWITCH, TEXT, Option, check_options
-from agui_core._text import cut, shown
+from agui_core._text import cut, plain, shown
 from agui_core.protocol import run as protocol
 from agui_core.protocol.base import UNSET, Metadata, UnsetType
 from agui_core.tools.context import ToolContext
@@ -63,7 +63,7 @@ _OPTIONS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class Tool:
     """One tool of the application. Made by `Toolset.tool` and `Toolset.add`, and not changed afterwards.
 
@@ -94,7 +94,11 @@ class Tool:
     metadata: Metadata | UnsetType = UNSET
     by_name: bool = False
     context: str | None = None
-    _fit: Callable[[dict[str, Any]], dict[str, Any]] = field(repr=False)
+    _fit: Callable[[dict[str, Any]], dict[str, Any]]
+
+    def __repr__(self) -> str:
+        effects = ", with effects" if self.effects else ""
+        return f"<{type(self).__name__} {plain(self.name)}{effects}>"
 
     def convert(self, arguments: str | Mapping[str, Any], *, nesting: int = MAX_NESTING) -> dict[str, Any]:
         """The arguments of a call as what the handler takes: by name with defaults filled in, or as one dict.

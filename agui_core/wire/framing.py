@@ -7,7 +7,6 @@ time in proportion to its length. `limit` bounds the held bytes.
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Self, TypeAlias
@@ -91,8 +90,8 @@ class RecordReader(ABC):
 
     def copy(self) -> Self:
         """An independent reader in the same state."""
-        twin = copy.copy(self)
-        twin._held = list(self._held)
+        twin = type(self)(self._limit)
+        twin.resume(self.pause())
         return twin
 
     @property

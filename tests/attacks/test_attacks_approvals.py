@@ -270,7 +270,7 @@ async def test_a_restart_drops_no_reason(disk: Disk) -> None:
     async def keep() -> None:
         kept.append(calls.checkpoint())
 
-    await calls.answer(keep=keep)
+    await calls.answer(before_effect=keep)
     calls = Calls.restore(kept[0], disk.tools)
     await calls.answer()
     assert kinds(calls) == {"a": "cancelled"}

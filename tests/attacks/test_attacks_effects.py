@@ -225,7 +225,7 @@ async def test_a_call_answered_by_hand_before_its_turn_is_not_run(bank: Bank, wh
         elif where != "in the queue" and len(written) == 2:  # `b` begins
             calls.reducer.add({"id": "x", "role": "tool", "toolCallId": "b", "content": "paid in cash"})
 
-    await calls.answer(keep=keep)
+    await calls.answer(before_effect=keep)
     assert bank.paid == [5]
     assert answers(calls)["b"].content == "paid in cash"
     assert calls.warnings == ()
@@ -238,7 +238,7 @@ async def test_a_call_begun_in_a_process_that_died_takes_an_answer_by_hand(bank:
     async def keep() -> None:
         kept.append(calls.checkpoint())
 
-    await calls.answer(keep=keep)
+    await calls.answer(before_effect=keep)
     again = Calls.restore(kept[0], bank.tools)
     again.set_output("a", "the bank says that it was paid")
     assert kinds(again) == {"a": "ok"}

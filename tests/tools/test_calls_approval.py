@@ -441,7 +441,7 @@ async def test_keep_is_awaited_before_a_tool_with_effects_runs(bank: Bank) -> No
     async def confirm(request: ApprovalRequest) -> bool:
         return True
 
-    await calls.answer(confirm, keep=keep)
+    await calls.answer(confirm, before_effect=keep)
     assert kept == [([], {"a": "cancelled", "b": "ok", "c": "ok"}), ([1], {"a": "ok", "b": "ok", "c": "cancelled"})]
 
 
@@ -453,7 +453,7 @@ async def test_what_could_not_be_kept_is_not_run(bank: Bank) -> None:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        await calls.answer(keep=keep)
+        await calls.answer(before_effect=keep)
     assert bank.paid == []
     assert kinds(calls) == {"b": "ok"}
     assert await calls.answer() == ("a",)

@@ -159,7 +159,7 @@ async def test_a_process_killed_in_the_middle_of_an_execution_does_not_execute_a
         assert world.confirmed == [], "the mark comes before the tool"
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: calls.answer(keep=keep))
+        tasks.start_soon(lambda: calls.answer(before_effect=keep))
         await anyio.wait_all_tasks_blocked()
         later = calls.checkpoint()
         tasks.cancel_scope.cancel()

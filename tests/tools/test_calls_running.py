@@ -309,7 +309,7 @@ async def test_cancelled_before_its_thread_began_a_call_stays_pending() -> None:
         async def keep() -> None:
             scope.cancel()
 
-        await calls.answer(keep=keep)
+        await calls.answer(before_effect=keep)
     assert scope.cancelled_caught
     assert ran == []
     assert answers(calls) == {}

@@ -130,7 +130,7 @@ class World:
             self.stop = scope.cancel if cancelled == 2 else None
             if cancelled == 1:
                 scope.cancel()
-            await self.calls.answer(keep=keep)
+            await self.calls.answer(before_effect=keep)
         self.stop = None
         self.save()
 
