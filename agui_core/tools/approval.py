@@ -12,13 +12,12 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from agui_core._text import cut
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.json_arguments import MAX_NESTING, canonical, read_arguments
-from agui_core.tools.outcomes import Outcome, clean, denied, invalid, ruled_out
+from agui_core.tools.outcomes import Outcome, clean, denied, invalid, ruled_out, unknown_tool
 from agui_core.tools.toolset import Tool
 
 __all__ = [
@@ -136,7 +135,7 @@ def plan_of(
     if verdict is not None and not verdict.approved:
         return Plan(action="answer", outcome=denied(verdict.reason), by="person")
     if tool is None:
-        return _answer(invalid(f"there is no tool named {cut(call.name)} here.", "unknown tool"))
+        return _answer(unknown_tool(call.name))
     if not call.complete:
         return _answer(invalid("the call was cut off before its arguments were whole.", "incomplete arguments"))
     fault = call.error

@@ -29,9 +29,10 @@ from agui_core.reducer.state import Middleware
 from agui_core.tools.approval import ApprovalRequest, Confirm, Verdict
 from agui_core.tools.executor_settings import ExecutorSettings
 from agui_core.tools.interrupts import Answers, check_resume
-from agui_core.tools.persisted import Persisted, read_memory
+from agui_core.tools.persisted import Persisted, read_persisted
 from agui_core.tools.result_size import RESULT_BYTES
 from agui_core.tools.run_input import build_input
+from agui_core.tools.run_view import RunView
 from agui_core.tools.states import CallState, Waiting
 from agui_core.tools.toolset import Toolset
 from agui_core.tools.tracker import CallTracker
@@ -119,7 +120,7 @@ class Calls:
     @property
     def interrupts(self) -> tuple[Interrupt, ...]:
         """The interrupts that the next input has to answer (INT-5), decided or not."""
-        return self._tracker.page.interrupts
+        return self._tracker.view.interrupts
 
     @property
     def warnings(self) -> tuple[ProtocolWarning, ...]:
@@ -131,15 +132,17 @@ class Calls:
         """Ids of unanswered calls that the last run named as pending though nobody in the thread knows their tool. The
         next input answers them as invalid.
         """
-        return tuple(id for id in self._tracker.page.unknown if id in self._tracker.unanswered)
+        view = self._tracker.view
+        unanswered = self._tracker.unanswered(view)
+        return tuple(id for id in view.unknown if id in unanswered)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     def state(self, id: str) -> CallState:
         """Where a call stands. Raises `KeyError` for an id that no call has."""
-        self._tracker.sync()
-        state = self._tracker.look(id).state
-        self._tracker.show(id)
+        view = self._tracker.sync()
+        state = self._tracker.look(id, view).state
+        self._tracker.show(id, view)
         return state
 
     def waiting(self) -> Waiting:
@@ -150,8 +153,9 @@ class Calls:
         """Whether the next input can go out on its own: nothing of the last run waits for an answer or a decision, and
         at least one of these came after version `since` of the reducer.
         """
-        waiting = self.waiting()
-        return waiting.who == "agent" and self.reducer.status != "running" and self._tracker.came_after(since)
+        view = self._tracker.sync()
+        waiting = self._tracker.waiting_in(view)
+        return waiting.who == "agent" and self.reducer.status != "running" and self._tracker.came_after(since, view)
 
     # --- approving ------------------------------------------------------------------------------------------------
 
@@ -159,9 +163,7 @@ class Calls:
         """What a person is asked about a call: its exact arguments, the interrupts that name it, a `digest` of both.
         Show it, and give it back to `approve` or `deny`. Raises `KeyError` for an id that no call has.
         """
-        self._tracker.sync()
-        self._tracker.look(id)
-        self._tracker.show(id)
+        self.state(id)
         return request(self._tracker, id)
 
     def approve(
@@ -218,17 +220,21 @@ class Calls:
         before_effect: Callable[[], Awaitable[object]] | None = None,
         progress: Callable[[str, Any], Awaitable[object]] | None = None,
     ) -> tuple[str, ...]:
-        """Answer the calls of the last run that are ours: run what may run, and say why the rest did not. Gives the ids
-        of the calls answered, in call order, as their answers are added.
+        """Answer the calls of the last run that are ours: run those that may run, and say why the others did not. Gives
+        the ids of the calls answered, in call order, as their answers are added.
 
-        `confirm` asks a person about one call or interrupt at a time, in call order, while calls that need no approval
-        run; without it such calls wait. `before_effect` is awaited before a tool with effects runs: write
-        `checkpoint()` down there, and after a crash the call is not run again. `progress` gets what tools report.
+        `confirm`: asks a person about one call or interrupt at a time, in call order, while calls that need no approval
+        run. Without it such calls wait.
+        `before_effect`: awaited before a tool with effects runs. Write `checkpoint()` down there, and the call is not
+        run again after a crash.
+        `progress`: gets the reports of tools.
 
-        Sync tools run in threads. One that is not back at its timeout is abandoned there, and holds up nobody. When
-        this is cancelled, finished calls are answered all the same, begun ones with "cancelled: it may have taken
-        effect", and the others stay pending. What `confirm` or `before_effect` raise is raised at the end, and the
-        calls concerned stay pending. Calls of a failed, cancelled, truncated or refused run are not executed (FT-7).
+        Sync tools run in threads. One that is not back at its timeout is abandoned and holds up nobody. On
+        cancellation, finished calls are answered, begun ones get "cancelled: it may have taken effect", and the others
+        stay pending. Calls of a failed, cancelled, truncated or refused run are not executed (FT-7).
+
+        Raises: `AGUIError` during a run, or while another `answer` goes on. Errors of `confirm` and `before_effect`, at
+        the end; the calls concerned stay pending.
         """
         from agui_core.tools.executor import Executor  # anyio is loaded when something async is touched
 
@@ -293,10 +299,9 @@ class Calls:
         if reducer.status == "running":
             raise ResumeError("a run is going on; the next one begins after its end [RUN-2]")
         offered, thread, fresh = self._offered(tools), self._thread(thread_id), self._fresh(run_id)
-        tracker.sync()
-        self._settle()
-        interrupts = tracker.page.interrupts
-        entries = tuple(tracker.memory.entries.values())
+        view = self._settle()
+        interrupts = view.interrupts
+        entries = tuple(tracker.persisted.entries.values())
         check_resume(interrupts, entries, now)
         run_input = build_input(
             thread_id=thread,
@@ -311,7 +316,7 @@ class Calls:
             entries=entries,
             log=self._log,
         )
-        tracker.send(run_input)
+        tracker.send(run_input, view)
         return run_input
 
     def _offered(self, tools: Toolset | None) -> Toolset:
@@ -325,7 +330,7 @@ class Calls:
         return tools
 
     def _thread(self, thread_id: str | None) -> str:
-        known = self._tracker.memory.thread_id or self.reducer.run.thread_id
+        known = self._tracker.persisted.thread_id or self.reducer.run.thread_id
         if thread_id is None and known is None:
             raise ValueError("the thread has no id yet: give thread_id [IN-13]")
         if thread_id is not None and known is not None and thread_id != known:
@@ -337,30 +342,30 @@ class Calls:
     def _fresh(self, run_id: str | None) -> str:
         if run_id is None:
             return str(uuid4())
-        if run_id == self.reducer.run.run_id or run_id in self._tracker.memory.run_ids:
+        if run_id == self.reducer.run.run_id or run_id in self._tracker.persisted.run_ids:
             raise ValueError(f"run id {quoted(run_id)} was used already; each try takes a new one [IN-8]")
         return run_id
 
-    def _settle(self) -> None:
-        """Add what is held, answer what nobody can answer any more, and refuse to leave a call of ours behind."""
+    def _settle(self) -> RunView:
+        """Add held answers, answer calls that nobody can answer any more, and refuse to leave a call of ours behind."""
         tracker = self._tracker
-        tracker.give_up()
-        tracker.flush(tracker.held)
-        tracker.sync()
-        offered, calls = tracker.page.offered, self.reducer.tool_calls
-        open_ones = [id for id in tracker.answerable() if calls[id].name in offered]
+        view = tracker.sync()
+        tracker.give_up(view)
+        tracker.flush(tracker.held(view))
+        view, calls = tracker.sync(), self.reducer.tool_calls
+        open_ones = [id for id in tracker.answerable(view) if calls[id].name in view.offered]
         if open_ones:
             raise ResumeError(
                 f"tool calls {listed(open_ones)} have no answer; answer, approve or deny them first [FT-5]"
             )
+        return view
 
     def renew(self) -> Reducer:
         """After a refusal: go on with an idle reducer that holds the same messages and state; it is given back, and is
         `reducer` from now on. The calls of the refused run are answered, unexecuted (OPEN-17); its interrupts, if it
         got so far, stay open.
         """
-        self._tracker.sync()
-        if self._tracker.phase == "broken":
+        if self._tracker.sync().phase == "broken":
             self._settle()
         return self._tracker.renew()
 
@@ -388,13 +393,15 @@ class Calls:
         context = tuple(context)
         for _ in range(max_rounds):
             await self.answer(confirm, before_effect=before_effect, progress=progress)
-            if self._tracker.phase == "broken":
+            view = self._tracker.sync()
+            if view.phase == "broken":
                 return "broken"
-            if self.waiting().who in ("application", "approver"):
+            waiting = self._tracker.waiting_in(view)
+            if waiting.who in ("application", "approver"):
                 return "waiting"
             if not self.ready():
-                return "waiting" if self.waiting().agent else "done"
-            asking = self._tracker.round()
+                return "waiting" if waiting.agent else "done"
+            asking = self._tracker.round(view)
             if asking == asked:
                 return "repeated"
             asked = asking
@@ -452,6 +459,6 @@ class Calls:
             result_bytes=result_bytes,
         )
         if reducer.extra:
-            memory, begun = read_memory(reducer.extra)
-            calls._tracker = CallTracker(reducer, toolset, memory, calls._log, begun)
+            persisted, begun = read_persisted(reducer.extra)
+            calls._tracker = CallTracker(reducer, toolset, persisted, calls._log, begun)
         return calls

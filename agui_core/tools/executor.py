@@ -76,8 +76,8 @@ class Executor:
         self._confirm = confirm
         self._before_effect = before_effect
         self._progress = progress
-        tracker.sync()
-        self._thread_id, self._run_id = tracker.page.thread_id, tracker.page.run_id
+        view = tracker.sync()
+        self._thread_id, self._run_id = view.thread_id, view.run_id
         # The calls of this pass in order, how many of them are through, and those that turned out to wait.
         self._order: list[str] = []
         self._through = 0
@@ -111,14 +111,14 @@ class Executor:
     async def _judge(self) -> list[Question]:
         """Decide on each call; gives the questions for a person, in call order."""
         tracker = self._tracker
-        ours = tracker.answerable()
-        held, left = tracker.held, tracker.page.left
+        view = tracker.view
+        ours, held, left = tracker.answerable(view), tracker.held(view), view.left
         in_turn = {*ours, *held}
         self._order = [*(id for id in held if id not in left), *(id for id in left if id in in_turn)]
         turn = perf_counter()
         asking: set[str] = set()
         for id in ours:
-            plan = tracker.plan(id, fresh=True)
+            plan = tracker.plan(id, tracker.view, fresh=True)
             if plan.action == "ask" and self._confirm is not None:
                 asking.add(id)
             else:
@@ -131,7 +131,7 @@ class Executor:
     def _questions(self, left: Iterable[str], asking: set[str]) -> list[Question]:
         """What to ask a person: calls that need approval, and interrupts that ask for one, in call order."""
         naming: dict[str, list[Interrupt]] = {}
-        for interrupt in self._tracker.undecided:
+        for interrupt in self._tracker.undecided(self._tracker.view):
             id = interrupt.tool_call_id
             about_a_call = interrupt.reason == APPROVAL or isinstance(id, str)
             if about_a_call and not expired(interrupt):
@@ -148,7 +148,7 @@ class Executor:
             self._openings[id] = self._tracker.record(id).opening
             self._queue.append((id, plan))
         elif plan.outcome is not None:
-            self._tracker.keep(id, plan.outcome, self._run_id, plan.by)
+            self._tracker.hold(id, plan.outcome, self._run_id, plan.by)
         else:
             self._waiting.add(id)
 
@@ -172,12 +172,12 @@ class Executor:
 
     async def _ask_about_interrupt(self, interrupt: Interrupt) -> None:
         tracker = self._tracker
-        if interrupt not in tracker.undecided:  # it was asked twice, or somebody decided elsewhere
+        if interrupt not in tracker.undecided(tracker.view):  # it was asked twice, or somebody decided elsewhere
             return
         request = request_for(tracker, interrupt)
         verdict = await self._put(request)
-        tracker.sync()
-        if verdict is not None and request == request_for(tracker, interrupt) and interrupt in tracker.undecided:
+        undecided = tracker.undecided(tracker.sync())
+        if verdict is not None and request == request_for(tracker, interrupt) and interrupt in undecided:
             decide_interrupt(tracker, interrupt, verdict)
 
     async def _ask_about_call(self, id: str) -> None:
@@ -185,15 +185,16 @@ class Executor:
         tracker = self._tracker
         opening = tracker.opening(id)
         verdict = await self._put(request_for(tracker, id))
-        if opening is None or tracker.opening(id) != opening or tracker.phase != "over":
+        view = tracker.sync()
+        if opening is None or tracker.opening(id) != opening or view.phase != "over":
             self._waiting.add(id)
             return
-        if verdict is not None and not verdict.cancelled and tracker.look(id).state == "approval-requested":
+        if verdict is not None and not verdict.cancelled and tracker.look(id, view).state == "approval-requested":
             decide(tracker, id, verdict, strict=False)
-        if tracker.look(id).state in ANSWERED:
+        if tracker.look(id, view).state in ANSWERED:
             self._waiting.add(id)
         else:
-            self._dispatch(id, tracker.plan(id, fresh=True))
+            self._dispatch(id, tracker.plan(id, view, fresh=True))
 
     async def _put(self, request: ApprovalRequest) -> Verdict | None:
         assert self._confirm is not None
@@ -225,7 +226,7 @@ class Executor:
         assert plan.tool is not None
         left_behind = 0 if plan.tool.is_async else abandoned_threads()
         if left_behind >= self._settings.threads:
-            self._tracker.keep(id, crowded_out(left_behind), self._run_id, plan.by)
+            self._tracker.hold(id, crowded_out(left_behind), self._run_id, plan.by)
             self._flush()
             return
         if not await self._mark(id, plan):
@@ -244,7 +245,7 @@ class Executor:
             outcome = outcome.after_edit(plan.edited)
         outcome = replace(outcome, content=bounded(outcome.content, self._settings.result_bytes_of(plan.tool)))
         if tracker.opening(id) == self._openings.get(id):
-            tracker.keep(id, outcome, self._run_id, plan.by)
+            tracker.hold(id, outcome, self._run_id, plan.by)
         else:
             tracker.forget(id)
             self._waiting.add(id)
@@ -273,7 +274,11 @@ class Executor:
     def _may_begin(self, id: str) -> bool:
         """Whether a call is still the one that was judged, and nobody has answered it since."""
         tracker = self._tracker
-        return tracker.phase == "over" and tracker.opening(id) == self._openings.get(id) and not tracker.is_answered(id)
+        return (
+            tracker.view.phase == "over"
+            and tracker.opening(id) == self._openings.get(id)
+            and not tracker.is_answered(id)
+        )
 
     async def _call(self, id: str, plan: Plan) -> Outcome:
         """Run one tool; what comes of it is an answer, whatever it is."""
@@ -347,7 +352,7 @@ class Executor:
         """Add the answers whose turn it is. While a run is going on nothing can be added, and they are held."""
         if self._tracker.reducer.status == "running":
             return
-        held = self._tracker.memory.answers
+        held = self._tracker.persisted.answers
         start = self._through
         while self._through < len(self._order) and (
             self._order[self._through] in held or self._order[self._through] in self._waiting
@@ -361,8 +366,8 @@ class Executor:
         for id, plan in self._begun.items():
             self._keep_result(id, cancelled(), plan)
         if tracker.reducer.status == "running":
-            if any(id in tracker.memory.answers for id in self._order):
+            if any(id in tracker.persisted.answers for id in self._order):
                 self._errors.append(AGUIError("a run began while its calls were being answered; the answers are held"))
             return
         rest = self._order[self._through :]
-        self._added += tracker.flush([id for id in rest if id in tracker.memory.answers])
+        self._added += tracker.flush([id for id in rest if id in tracker.persisted.answers])

@@ -323,7 +323,7 @@ class LoopRun:
                 left.append(id)
             else:
                 self._emit_result(id)
-        asking = [id for id in left if tracker.plan(id).action == "ask"]
+        asking = [id for id in left if tracker.plan(id, tracker.view).action == "ask"]
         if asking:
             self._interrupt(tuple(asking))
         elif left or self._stop:

@@ -257,6 +257,11 @@ def invalid(why: str, human: str = "the arguments do not fit") -> Outcome:
     return Outcome(kind="invalid", content=f"Not run: {why}", error=human)
 
 
+def unknown_tool(name: str) -> Outcome:
+    """The call names a tool that nobody has here."""
+    return invalid(f"there is no tool named {cut(name)} here.", "unknown tool")
+
+
 def denied(reason: str | None = None) -> Outcome:
     """A person said no (FT-6)."""
     said = "Denied: a person did not allow this call; it was not run."

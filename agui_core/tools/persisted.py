@@ -16,7 +16,7 @@ from agui_core.protocol.run import Interrupt, ResumeEntry
 from agui_core.tools.approval import Verdict
 from agui_core.tools.states import CallState
 
-__all__ = ["Persisted", "CallRecord", "read_memory"]
+__all__ = ["Persisted", "CallRecord", "read_persisted"]
 
 
 class CallRecord(msgspec.Struct):
@@ -68,11 +68,11 @@ class Persisted(msgspec.Struct):
     carried_from: str | None = None
 
 
-def read_memory(extra: bytes) -> tuple[Persisted, dict[str, dict[str, Any] | None]]:
-    """The memory in a checkpoint's `extra`; and, from format 1, the calls that it says were begun, with the arguments
-    that a person put in place of the agent's.
+def read_persisted(extra: bytes) -> tuple[Persisted, dict[str, dict[str, Any] | None]]:
+    """The struct in a checkpoint's `extra`. From format 1 also the calls that had begun, with the arguments that a
+    person put in place of the agent's.
 
-    Raises `DecodeError`.
+    Raises: `DecodeError`.
     """
     try:
         saved: dict[str, Any] = msgspec.json.decode(extra, type=dict[str, Any])
@@ -86,7 +86,7 @@ def read_memory(extra: bytes) -> tuple[Persisted, dict[str, dict[str, Any] | Non
 
 
 def _upgrade(saved: dict[str, Any]) -> dict[str, dict[str, Any] | None]:
-    """Make format 1 what format 2 is; the calls it says were begun (see `read_memory`)."""
+    """Make format 1 what format 2 is; the calls it says were begun (see `read_persisted`)."""
     offers = saved.pop("offered", {})
     saved["run_ids"] = list(offers)
     if offers:

@@ -30,7 +30,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int
     phase: Phase
-    """A loaded history with calls that wait for us is `over`, as a run is that left them."""
+    """`over` also for a loaded history with calls that wait for us."""
+    toolset: Toolset
     thread_id: str
     run_id: str
     offered: Container[str]
@@ -50,30 +51,35 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     named: dict[str, list[Interrupt]]
     """Calls that are answered through the resume entries of the interrupts that name them (FT-11)."""
 
+    def is_ours(self, name: str) -> bool:
+        """Whether a call of this name is the application's to answer (FT-1, FT-9)."""
+        return name in self.offered or name in self.toolset
 
-def read_run(reducer: Reducer, toolset: Toolset, memory: Persisted, version: int) -> RunView:
+
+def read_run(reducer: Reducer, toolset: Toolset, persisted: Persisted, version: int) -> RunView:
     """The view as of now. Costs a step for each call of the last run; before any run, for each message since the user's
     last one.
     """
     run, calls = reducer.run, reducer.tool_calls
-    phase, interrupts = _PHASES[reducer.status], _open_interrupts(reducer, memory)
+    phase, interrupts = _PHASES[reducer.status], _open_interrupts(reducer, persisted)
     named: dict[str, list[Interrupt]] = {}
     for interrupt in interrupts:
         if isinstance(interrupt.tool_call_id, str):
             named.setdefault(interrupt.tool_call_id, []).append(interrupt)
-    offered: Container[str] = toolset if memory.offered is None else frozenset(memory.offered)
+    offered: Container[str] = toolset if persisted.offered is None else frozenset(persisted.offered)
     left = {id: None for id in run.calls_without_result if id in calls}
     pending = frozenset(run.pending_tool_calls)
     if phase == "none":
-        left = _loaded(reducer, memory, lambda name: name in offered or name in toolset)
+        left = _loaded(reducer, persisted, lambda name: name in offered or name in toolset)
         pending = frozenset(id for id in left if calls[id].result is None)
         phase = "over" if left else phase
     theirs = [id for id in left if not (calls[id].name in offered or calls[id].name in toolset)]
-    unknown = _unknown(calls, memory, [id for id in theirs if id in run.named_calls and calls[id].result is None])
+    unknown = _unknown(calls, persisted, [id for id in theirs if id in run.named_calls and calls[id].result is None])
     last = frozenset(run.last_calls)
     return RunView(
         version=version,
         phase=phase,
+        toolset=toolset,
         thread_id=run.thread_id or "",
         run_id=run.run_id or "",
         offered=offered,
@@ -87,17 +93,17 @@ def read_run(reducer: Reducer, toolset: Toolset, memory: Persisted, version: int
     )
 
 
-def _open_interrupts(reducer: Reducer, memory: Persisted) -> tuple[Interrupt, ...]:
+def _open_interrupts(reducer: Reducer, persisted: Persisted) -> tuple[Interrupt, ...]:
     run = reducer.run
     if run.interrupts:
         return run.interrupts
-    refused = reducer.status == "failed" and run.run_id == memory.carried_from
-    return memory.carried if run.run_id is None or refused else ()
+    refused = reducer.status == "failed" and run.run_id == persisted.carried_from
+    return persisted.carried if run.run_id is None or refused else ()
 
 
-def _loaded(reducer: Reducer, memory: Persisted, ours: Callable[[str], bool]) -> dict[str, None]:
+def _loaded(reducer: Reducer, persisted: Persisted, ours: Callable[[str], bool]) -> dict[str, None]:
     """Before any run: the calls to tools of ours since the last user message that wait, or were answered here."""
-    before = frozenset(memory.loaded)
+    before = frozenset(persisted.loaded)
     found: list[str] = []
     for message in reversed(reducer.messages):
         if isinstance(message, UserMessage):
@@ -105,13 +111,13 @@ def _loaded(reducer: Reducer, memory: Persisted, ours: Callable[[str], bool]) ->
         if isinstance(message, AssistantMessage):
             found += [call.id for call in reversed(message.tool_calls or ()) if ours(call.function.name)]
     calls = reducer.tool_calls
-    memory.loaded = tuple(id for id in reversed(found) if id in before or calls[id].result is None)
-    return dict.fromkeys(memory.loaded)
+    persisted.loaded = tuple(id for id in reversed(found) if id in before or calls[id].result is None)
+    return dict.fromkeys(persisted.loaded)
 
 
-def _unknown(calls: ToolCalls, memory: Persisted, ids: list[str]) -> tuple[str, ...]:
+def _unknown(calls: ToolCalls, persisted: Persisted, ids: list[str]) -> tuple[str, ...]:
     """Those whose tool nobody in this thread has offered or answered a call of."""
     if not ids:
         return ()
     known = {call.name for call in calls.values() if call.result is not None}
-    return tuple(id for id in ids if calls[id].name not in known and calls[id].name not in memory.offered_ever)
+    return tuple(id for id in ids if calls[id].name not in known and calls[id].name not in persisted.offered_ever)

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agui_core._text import cut, quoted
+from agui_core._text import quoted
 from agui_core.errors import ApprovalError, ProtocolError
 from agui_core.protocol.run import Interrupt, RunAgentInput
 from agui_core.reducer.reducer import Reducer
@@ -30,12 +30,13 @@ from agui_core.tools.outcomes import (
     invalid,
     not_run,
     signal_of,
+    unknown_tool,
     went_on,
 )
 from agui_core.tools.persisted import CallRecord, Persisted
 from agui_core.tools.result_size import size_of
 from agui_core.tools.run_view import RunView, read_run
-from agui_core.tools.states import ANSWERED, Actor, Phase, Signal, Waiting, advance, sum_up, who_acts
+from agui_core.tools.states import ANSWERED, Actor, Signal, Waiting, advance, sum_up, who_acts
 from agui_core.tools.toolset import Tool, Toolset
 from agui_core.warnings import WarningLog
 
@@ -54,15 +55,15 @@ class CallTracker:
         self,
         reducer: Reducer,
         toolset: Toolset,
-        memory: Persisted,
+        persisted: Persisted,
         log: WarningLog,
         begun: Mapping[str, Mapping[str, Any] | None] = {},
     ) -> None:
         self.reducer = reducer
         self.toolset = toolset
-        self.memory = memory
+        self.persisted = persisted
         self.log = log
-        self.effects = Effects(toolset, reducer.limits.tool_calls, memory.marks, memory.ran)
+        self.effects = Effects(toolset, reducer.limits.tool_calls, persisted.marks, persisted.ran)
         self.running: set[str] = set()
         """Calls whose tools run in this process."""
         calls = reducer.tool_calls
@@ -71,121 +72,101 @@ class CallTracker:
             if id in calls:
                 self._take_over(calls[id], edited)
         self._plans: dict[str, Plan] = {}
-        self._page: RunView | None = None
+        self._view: RunView | None = None
         self.shown: dict[str, tuple[object, ...]] = {}
         """What this process showed of calls that wait for approval."""
 
     def _take_over(self, call: ToolCallView, edited: Mapping[str, Any] | None) -> None:
         """A call that format 1 says was begun, or holds an answer of."""
-        answer, tool = self.memory.answers.get(call.id), self.toolset.get(call.name)
+        answer, tool = self.persisted.answers.get(call.id), self.toolset.get(call.name)
         if answer is not None:
-            self.memory.answers_to[call.id] = digest_of(call, 0)
+            self.persisted.answers_to[call.id] = digest_of(call, 0)
         if (tool is None or tool.effects) and (answer is None or says_run(answer)):
             self.effects.begin(call, edited)
 
     # --- the last run ---------------------------------------------------------------------------------------------
 
     @property
-    def phase(self) -> Phase:
-        """Where the last run stands, as far as its calls are concerned."""
-        return self.page.phase
-
-    @property
-    def page(self) -> RunView:
-        """What the reducer says of the last run."""
+    def view(self) -> RunView:
+        """The last run as the reducer tells it, read again when the reducer has changed. A method takes it once."""
         version = self.reducer.version
-        if self._page is None or self._page.version != version:
-            self._page = read_run(self.reducer, self.toolset, self.memory, version)
-        return self._page
+        if self._view is None or self._view.version != version:
+            self._view = read_run(self.reducer, self.toolset, self.persisted, version)
+        return self._view
 
-    @property
-    def unanswered(self) -> list[str]:
+    def unanswered(self, view: RunView) -> list[str]:
         """Calls of the last run that have no answer yet. A call whose id was answered before stays answered."""
-        return [id for id in self.page.left if not self.is_answered(id)]
+        calls, answers = self.reducer.tool_calls, self.persisted.answers
+        return [id for id in view.left if calls[id].result is None and id not in answers]
 
     def is_answered(self, id: str) -> bool:
         """Whether a call has an answer, in the conversation or held."""
-        return self.reducer.tool_calls[id].result is not None or id in self.memory.answers
-
-    def is_ours(self, name: str) -> bool:
-        """Whether a call of this name is the application's to answer (FT-1, FT-9)."""
-        return name in self.page.offered or name in self.toolset
-
-    def offer(self, run_id: str, names: tuple[str, ...]) -> None:
-        """Remember what goes out with a run that is about to start."""
-        memory = self.memory
-        memory.offered = names
-        memory.run_ids = [*memory.run_ids[1 - _RUN_IDS :], run_id]
-        for name in names:
-            memory.offered_ever.pop(name, None)
-            memory.offered_ever[name] = None
-        while len(memory.offered_ever) > _NAMES:
-            del memory.offered_ever[next(iter(memory.offered_ever))]
-        self._page = None
+        return self.reducer.tool_calls[id].result is not None or id in self.persisted.answers
 
     # --- what changed ---------------------------------------------------------------------------------------------
 
-    def sync(self) -> None:
-        """Compare notes with the reducer: what was decided about a call that changed is void."""
-        memory = self.memory
-        changes = self.reducer.changes(memory.seen)
-        if changes.version == memory.seen:
-            return
-        memory.seen = changes.version
+    def sync(self) -> RunView:
+        """The last run, once all changes are known: a decision about a call that changed is void."""
+        persisted = self.persisted
+        changes = self.reducer.changes(persisted.seen)
+        view = self.view
+        if changes.version == persisted.seen:
+            return view
+        persisted.seen = changes.version
         self.effects.sync(changes, self.reducer.tool_calls)
         calls = frozenset(changes.calls)
         messages = frozenset((*changes.changed, *changes.added, *changes.removed))
-        for id, record in tuple(memory.records.items()):
+        for id, record in tuple(persisted.records.items()):
             if id in calls:
                 self._start_anew(id, record, "opened")
             elif record.message_id in messages:
                 self._start_anew(id, record, "restated")
         if changes.run:
-            self._turn_page()
+            self._run_changed(view)
+        return view
 
     def _start_anew(self, id: str, record: CallRecord, signal: Signal) -> None:
         self._plans.pop(id, None)
-        view = self.reducer.tool_calls.get(id)
-        if view is None:
-            del self.memory.records[id]
+        call = self.reducer.tool_calls.get(id)
+        if call is None:
+            del self.persisted.records[id]
             return
-        held = self.memory.answers_to.get(id)
-        if held is not None and held != digest_of(view, 0):
+        held = self.persisted.answers_to.get(id)
+        if held is not None and held != digest_of(call, 0):
             self._drop_answer(id)
-        record.message_id = view.message_id
+        record.message_id = call.message_id
         record.opening += 1
         record.verdict, record.digest = None, ""
         record.state = advance(record.state, signal)
-        if signal == "opened" and view.complete:
+        if signal == "opened" and call.complete:
             record.state = advance(record.state, "closed")
 
     def _drop_answer(self, id: str) -> None:
-        del self.memory.answers[id], self.memory.answers_to[id]
+        del self.persisted.answers[id], self.persisted.answers_to[id]
         self.log.add("TOOL-6", f"tool call {quoted(id)} became another one before its answer was added; it is dropped")
 
-    def _turn_page(self) -> None:
-        """The run went on, or another one began: keep what still matters."""
-        memory = self.memory
-        left = self.page.left
-        memory.records = {id: record for id, record in memory.records.items() if id in left or id in self.running}
+    def _run_changed(self, view: RunView) -> None:
+        """The run went on, or another one began: forget what is about calls and interrupts that are gone."""
+        persisted, left = self.persisted, view.left
+        persisted.records = {id: record for id, record in persisted.records.items() if id in left or id in self.running}
         calls = self.reducer.tool_calls
-        memory.answers = {id: answer for id, answer in memory.answers.items() if id in calls}
-        memory.answers_to = {id: digest for id, digest in memory.answers_to.items() if id in calls}
+        persisted.answers = {id: answer for id, answer in persisted.answers.items() if id in calls}
+        persisted.answers_to = {id: digest for id, digest in persisted.answers_to.items() if id in calls}
         self.shown = {id: face for id, face in self.shown.items() if id in calls}
         self._plans = {id: plan for id, plan in self._plans.items() if id in left}
-        open_ones = {interrupt.id for interrupt in self.page.interrupts}
-        if memory.sent:
-            memory.entries, memory.votes, memory.sent = {}, {}, False
-        memory.entries = {id: entry for id, entry in memory.entries.items() if id in open_ones}
-        memory.votes = {id: votes for id, votes in memory.votes.items() if id in open_ones}
+        open_ones = {interrupt.id for interrupt in view.interrupts}
+        if persisted.sent:
+            persisted.entries, persisted.votes, persisted.sent = {}, {}, False
+        persisted.entries = {id: entry for id, entry in persisted.entries.items() if id in open_ones}
+        persisted.votes = {id: votes for id, votes in persisted.votes.items() if id in open_ones}
 
     # --- one call -------------------------------------------------------------------------------------------------
 
     def record(self, id: str) -> CallRecord:
         """The record of a call as it was left. Raises `KeyError` for an unknown id."""
-        record = self.memory.records.get(id)
+        record = self.persisted.records.get(id)
         if record is None:
-            record = self.memory.records[id] = CallRecord(message_id=self.reducer.tool_calls[id].message_id)
+            record = self.persisted.records[id] = CallRecord(message_id=self.reducer.tool_calls[id].message_id)
         return record
 
     def opening(self, id: str) -> int | None:
@@ -195,47 +176,47 @@ class CallTracker:
         self.sync()
         return self.record(id).opening if id in self.reducer.tool_calls else None
 
-    def look(self, id: str) -> CallRecord:
-        """The record of a call, up to date. `sync` first. Raises `KeyError` for an unknown id."""
-        view = self.reducer.tool_calls[id]
+    def look(self, id: str, view: RunView) -> CallRecord:
+        """The record of a call, up to date. `view` is what `sync` gave. Raises `KeyError` for an unknown id."""
+        call = self.reducer.tool_calls[id]
         record = self.record(id)
-        if record.state == "input-streaming" and view.complete:
+        if record.state == "input-streaming" and call.complete:
             record.state = advance(record.state, "closed")
         if record.state not in ANSWERED:
-            answer = view.result or self.memory.answers.get(id)
+            answer = call.result or self.persisted.answers.get(id)
             if answer is not None:
                 record.state = advance(record.state, signal_of(answer))
             else:
-                self._ask(id, record)
+                self._ask(call, record, view)
         return record
 
-    def _ask(self, id: str, record: CallRecord) -> None:
-        naming = self.page.named.get(id)
-        if record.state == "input-available" and (naming or self._needs_approval(id)):
+    def _ask(self, call: ToolCallView, record: CallRecord, view: RunView) -> None:
+        naming = view.named.get(call.id)
+        if record.state == "input-available" and (naming or self._needs_approval(call, view)):
             record.state = advance(record.state, "asked")
-        if record.state == "approval-requested" and naming and all(i.id in self.memory.entries for i in naming):
+        if record.state == "approval-requested" and naming and all(i.id in self.persisted.entries for i in naming):
             record.state = advance(record.state, "decided")
 
-    def _needs_approval(self, id: str) -> bool:
-        if self.phase != "over" or id not in self.page.left or not self.is_ours(self.reducer.tool_calls[id].name):
-            return False
-        return self.plan(id).action == "ask"
+    def _needs_approval(self, call: ToolCallView, view: RunView) -> bool:
+        ours = view.phase == "over" and call.id in view.left and view.is_ours(call.name)
+        return ours and self.plan(call.id, view).action == "ask"
 
-    def plan(self, id: str, *, fresh: bool = False) -> Plan:
+    def plan(self, id: str, view: RunView, *, fresh: bool = False) -> Plan:
         """What has to happen with an unanswered call of ours. `fresh` judges it again, as is due before it runs."""
         plan = None if fresh else self._plans.get(id)
         if plan is None:
-            plan = self._plans[id] = self._judge(id, self.reducer.tool_calls[id])
+            plan = self._plans[id] = self._judge(self.reducer.tool_calls[id], view)
         return plan
 
-    def _judge(self, id: str, call: ToolCallView) -> Plan:
-        record = self.memory.records.get(id)
-        if id not in self.page.pending:
+    def _judge(self, call: ToolCallView, view: RunView) -> Plan:
+        id = call.id
+        record = self.persisted.records.get(id)
+        if id not in view.pending:
             why = "the agent's own list of pending calls does not name this call (FT-13)."
             return Plan(action="answer", outcome=invalid(why, "not in the list of pending calls"))
         verdict = self._verdict(id)
-        tool = self.toolset.get(call.name) if call.name in self.page.offered else None
         known = self.toolset.get(call.name)
+        tool = known if call.name in view.offered else None
         if (known is None or known.effects) and id not in self.running:
             if self.effects.may_have_run(call, None if verdict is None else verdict.edited_args):
                 return Plan(action="answer", outcome=interrupted())
@@ -247,7 +228,7 @@ class CallTracker:
 
     def _verdict(self, id: str) -> Verdict | None:
         """What a person has said about a call as it is now."""
-        record = self.memory.records.get(id)
+        record = self.persisted.records.get(id)
         if record is None or record.verdict is None:
             return None
         return record.verdict if record.digest == digest_of(self.reducer.tool_calls[id], record.opening) else None
@@ -272,14 +253,15 @@ class CallTracker:
 
     # --- decisions ------------------------------------------------------------------------------------------------
 
-    def show(self, id: str) -> None:
-        """Remember what a call is that a person may now be looking at: a decision by its bare id is about this."""
+    def show(self, id: str, view: RunView) -> None:
+        """Remember a call as a person may see it now: a decision by its bare id is about this."""
         if self.record(id).state == "approval-requested":
-            self.shown[id] = self.face(id)
+            self.shown[id] = self.face(id, view)
 
-    def face(self, id: str) -> tuple[object, ...]:
+    def face(self, id: str, view: RunView) -> tuple[object, ...]:
+        """All that a person is shown of a call."""
         call = self.reducer.tool_calls[id]
-        return self.record(id).opening, call.name, call.arguments, tuple(self.page.named.get(id, ()))
+        return self.record(id).opening, call.name, call.arguments, tuple(view.named.get(id, ()))
 
     def accept(self, id: str, verdict: Verdict) -> None:
         """Go by a verdict on a call as it is now."""
@@ -287,30 +269,26 @@ class CallTracker:
         record.verdict, record.digest = own_verdict(verdict), digest_of(self.reducer.tool_calls[id], record.opening)
         self._plans.pop(id, None)
 
-    @property
-    def undecided(self) -> list[Interrupt]:
-        """The open interrupts that somebody still has to say something about."""
-        return not_voted(
-            self.memory.votes, [each for each in self.page.interrupts if each.id not in self.memory.entries]
-        )
+    def undecided(self, view: RunView) -> list[Interrupt]:
+        """The open interrupts that nobody has decided on."""
+        persisted = self.persisted
+        return not_voted(persisted.votes, [each for each in view.interrupts if each.id not in persisted.entries])
 
     # --- answers --------------------------------------------------------------------------------------------------
 
-    def answerable(self) -> list[str]:
+    def answerable(self, view: RunView) -> list[str]:
         """The unanswered calls of the last run that are the application's, in order; none of a run that broke."""
-        if self.phase != "over":
+        if view.phase != "over":
             return []
-        page, calls, toolset = self.page, self.reducer.tool_calls, self.toolset
-        unanswered = [(id, calls[id].name) for id in self.unanswered if id not in page.named]
-        return [id for id, name in unanswered if name in page.offered or name in toolset]
+        calls = self.reducer.tool_calls
+        return [id for id in self.unanswered(view) if id not in view.named and view.is_ours(calls[id].name)]
 
-    @property
-    def held(self) -> list[str]:
+    def held(self, view: RunView) -> list[str]:
         """Calls whose answers are not in the conversation yet: late ones of earlier runs, then the last run's."""
-        answers, left = self.memory.answers, self.page.left
+        answers, left = self.persisted.answers, view.left
         return [*(id for id in answers if id not in left), *(id for id in left if id in answers)]
 
-    def keep(self, id: str, outcome: Outcome, run_id: str, by: DecidedBy | None = None) -> None:
+    def hold(self, id: str, outcome: Outcome, run_id: str, by: DecidedBy | None = None) -> None:
         """Hold an answer until `flush` adds it. It says who decided on the call: what a person said is never dropped,
         unless the policy did (`by`).
         """
@@ -320,18 +298,18 @@ class CallTracker:
             outcome = outcome.decided("policy")
         elif verdict is not None:
             outcome = outcome.decided("person", verdict.reason, edited=verdict.edited_args is not None)
-        self.memory.answers[id] = outcome.message(run_id, id)
-        self.memory.answers_to[id] = digest_of(self.reducer.tool_calls[id], 0)
+        self.persisted.answers[id] = outcome.message(run_id, id)
+        self.persisted.answers_to[id] = digest_of(self.reducer.tool_calls[id], 0)
 
     def flush(self, ids: Iterable[str]) -> list[str]:
         """Add the answers held for these calls, in this order; the ids of those added. A call that was answered
         meanwhile keeps that answer: ours is dropped, with a warning.
         """
         added = []
-        reducer, memory = self.reducer, self.memory
+        reducer, persisted = self.reducer, self.persisted
         for id in ids:
-            message = memory.answers.pop(id)
-            memory.answers_to.pop(id, None)
+            message = persisted.answers.pop(id)
+            persisted.answers_to.pop(id, None)
             call = reducer.tool_calls.get(id)
             if call is not None and call.result is not None:
                 self.log.add("FT-5", f"tool call {quoted(id)} has an answer already; the second one was dropped")
@@ -340,8 +318,8 @@ class CallTracker:
             reducer.add(message)
             if call is not None:
                 self.effects.settle(call, message)
-            if memory.seen == before:  # a tool message at its place changes no call
-                memory.seen = reducer.version
+            if persisted.seen == before:  # a tool message at its place changes no call
+                persisted.seen = reducer.version
             added.append(id)
         return added
 
@@ -357,11 +335,10 @@ class CallTracker:
         """Answer a call, as `Calls.set_output` says; `stopped`: also one of a run that was cut off. `bound`: the bytes
         that the answers of a tool may have.
         """
-        self.sync()
-        page = self.page
-        if id not in page.left:
+        view = self.sync()
+        if id not in view.left:
             raise ApprovalError(f"the last run left no tool call {quoted(id)} to be answered")
-        call, record = self.reducer.tool_calls[id], self.look(id)
+        call, record = self.reducer.tool_calls[id], self.look(id, view)
         if record.state in ANSWERED:
             raise ApprovalError(f"tool call {quoted(id)} is answered already; the second answer was refused")
         if id in self.running:
@@ -373,7 +350,7 @@ class CallTracker:
             )
         denied = record.verdict is not None and not record.verdict.approved
         asked = record.state == "approval-requested"
-        if denied or asked or id in page.named or (page.phase != "over" and not late):
+        if denied or asked or id in view.named or (view.phase != "over" and not late):
             said = " (a person said no)" if denied else ""
             raise ApprovalError(f"tool call {quoted(id)} takes no answer by hand: it is {record.state}{said}")
         try:
@@ -394,103 +371,118 @@ class CallTracker:
             outcome = replace(outcome, kind="error", error=clean(error) or "failed")
         if record.verdict is not None and record.verdict.edited_args is not None:
             outcome = outcome.after_edit(record.verdict.edited_args)
-        self.keep(id, outcome, page.run_id)
+        self.hold(id, outcome, view.run_id)
         self.flush([id])
 
     # --- who acts -------------------------------------------------------------------------------------------------
 
     def waiting(self) -> Waiting:
         """Who has to act on the last run, by the table."""
-        self.sync()
-        phase, page, calls = self.phase, self.page, self.reducer.tool_calls
+        return self.waiting_in(self.sync())
+
+    def waiting_in(self, view: RunView) -> Waiting:
+        """The same of a view that `sync` gave."""
+        phase, calls = view.phase, self.reducer.tool_calls
         acting: list[tuple[str, Actor]] = []
-        answered = bool(self.memory.entries)
-        for id in page.left:
-            state = self.look(id).state
-            ours, named = self.is_ours(calls[id].name), id in page.named
+        answered = bool(self.persisted.entries)
+        for id in view.left:
+            state = self.look(id, view).state
+            ours, named = view.is_ours(calls[id].name), id in view.named
             actor = who_acts(phase, state, ours=ours, named=named)
             if actor == "agent" and not named and phase == "over":
-                actor = "agent" if id in page.waiting else "nobody"
-            elif id in page.reused and phase == "over":
+                actor = "agent" if id in view.waiting else "nobody"
+            elif id in view.reused and phase == "over":
                 actor = "agent"
-            elif state in ANSWERED and id not in page.pending and phase == "over":
+            elif state in ANSWERED and id not in view.pending and phase == "over":
                 answered = True
             if actor == "approver":
-                self.show(id)
+                self.show(id, view)
             acting.append((id, actor))
-        open_ones = tuple(dict.fromkeys(each.id for each in self.undecided))
+        open_ones = tuple(dict.fromkeys(each.id for each in self.undecided(view)))
         return sum_up(phase, acting, open_ones, answered=answered)
 
-    def came_after(self, version: int) -> bool:
+    def came_after(self, version: int, view: RunView) -> bool:
         """Whether an answer, or a decision on an interrupt, came after that version."""
-        if self.memory.entries and self.memory.decided_at >= version:
+        if self.persisted.entries and self.persisted.decided_at >= version:
             return True
-        added = frozenset(self.reducer.changes(version).added)
-        page, calls = self.page, self.reducer.tool_calls
-        results = [calls[id].result for id in page.left if id not in page.pending and id not in page.reused]
+        added, calls = frozenset(self.reducer.changes(version).added), self.reducer.tool_calls
+        results = [calls[id].result for id in view.left if id not in view.pending and id not in view.reused]
         return any(result.id in added for result in results if result is not None)
 
-    def round(self) -> tuple[object, ...]:
-        """What the last run asked, and what it was answered: equal rounds bring nothing new."""
-        page, calls = self.page, self.reducer.tool_calls
-        asked = tuple((i.reason, i.message, i.tool_call_id, i.response_schema) for i in page.interrupts)
-        answers = [(calls[id].name, calls[id].arguments, calls[id].result) for id in page.left]
+    def round(self, view: RunView) -> tuple[object, ...]:
+        """The questions of the last run and their answers: equal rounds bring nothing new."""
+        calls = self.reducer.tool_calls
+        asked = tuple((i.reason, i.message, i.tool_call_id, i.response_schema) for i in view.interrupts)
+        answers = [(calls[id].name, calls[id].arguments, calls[id].result) for id in view.left]
         contents = tuple((name, text, None if result is None else result.content) for name, text, result in answers)
         return asked, contents
 
     # --- the next run ---------------------------------------------------------------------------------------------
 
-    def give_up(self) -> None:
-        """Answer, unexecuted, what nobody can answer any more: calls of ours from before the last run (FT-5), and all
-        calls, whoever's they are, of a last run that ended badly (OPEN-17).
+    def give_up(self, view: RunView) -> None:
+        """Answer, unexecuted, the calls that nobody can answer any more: those of ours from before the last run (FT-5),
+        and all calls of a last run that ended badly (OPEN-17).
         """
-        page, memory, status = self.page, self.memory, self.reducer.status
+        calls, persisted = self.reducer.tool_calls, self.persisted
         given_up: list[tuple[str, str | None]] = [
             (id, None)
-            for id, call in self.reducer.tool_calls.items()
-            if call.result is None and call.name in self.toolset and id not in page.left and id not in memory.answers
+            for id, call in calls.items()
+            if call.result is None and call.name in self.toolset and id not in view.left and id not in persisted.answers
         ]
-        calls = self.reducer.tool_calls
-        if self.phase == "broken":
-            given_up += [(id, status) for id in self.unanswered]
+        if view.phase == "broken":
+            given_up += [(id, self.reducer.status) for id in self.unanswered(view)]
         for id, ending in given_up:
-            if id not in page.named:
+            if id not in view.named:
                 begun = id in self.running or self.effects.may_have_run(calls[id], None)
-                self.keep(id, interrupted() if begun else not_run(ending), page.run_id)
-        for id in page.unknown:
-            if id not in memory.answers:
-                self.keep(
-                    id, invalid(f"there is no tool named {cut(calls[id].name)} here.", "unknown tool"), page.run_id
-                )
+                self.hold(id, interrupted() if begun else not_run(ending), view.run_id)
+        for id in view.unknown:
+            if id not in persisted.answers:
+                self.hold(id, unknown_tool(calls[id].name), view.run_id)
 
     def leave(self) -> None:
-        """Answer every call that waits for somebody here, save through an interrupt: the user goes on."""
-        waits, page = self.waiting(), self.page
-        ids = [id for id in (*waits.application, *waits.approver) if id not in page.named]
+        """The user goes on: answer every call that waits for somebody here, save those that an interrupt names."""
+        view = self.sync()
+        waits = self.waiting_in(view)
+        ids = [id for id in (*waits.application, *waits.approver) if id not in view.named]
         for id in ids:
             verdict = self._verdict(id)
             outcome = went_on() if verdict is None or verdict.approved else denied(verdict.reason)
-            self.keep(id, outcome, page.run_id)
+            self.hold(id, outcome, view.run_id)
         self.flush(ids)
 
-    def send(self, run_input: RunAgentInput) -> None:
-        """An input leaves: what it offers and answers is remembered until its run has begun."""
-        memory = self.memory
-        self.offer(run_input.run_id, tuple(tool.name for tool in run_input.tools or ()))
-        memory.thread_id = run_input.thread_id
-        memory.carried, memory.carried_from = self.page.interrupts, self.reducer.run.run_id
-        memory.sent = True
+    def send(self, run_input: RunAgentInput, view: RunView) -> None:
+        """An input leaves: its offers and answers are remembered until its run has begun."""
+        persisted = self.persisted
+        self._carry(view)
+        self._offer(run_input.run_id, tuple(tool.name for tool in run_input.tools or ()))
+        persisted.thread_id = run_input.thread_id
+        persisted.sent = True
+
+    def _offer(self, run_id: str, names: tuple[str, ...]) -> None:
+        """Remember the tools that go out with a run."""
+        persisted = self.persisted
+        persisted.offered = names
+        persisted.run_ids = [*persisted.run_ids[1 - _RUN_IDS :], run_id]
+        for name in names:
+            persisted.offered_ever.pop(name, None)
+            persisted.offered_ever[name] = None
+        while len(persisted.offered_ever) > _NAMES:
+            del persisted.offered_ever[next(iter(persisted.offered_ever))]
+        self._view = None
+
+    def _carry(self, view: RunView) -> None:
+        """Remember the open interrupts, which stay open if the next input is refused (OPEN-16)."""
+        self.persisted.carried, self.persisted.carried_from = view.interrupts, self.reducer.run.run_id
 
     def saved(self) -> Persisted:
-        """What outlives the process, as of now."""
-        self.memory.marks, self.memory.ran = list(self.effects.marks), self.effects.ran
-        return self.memory
+        """The struct that outlives the process, as of now."""
+        self.persisted.marks, self.persisted.ran = list(self.effects.marks), self.effects.ran
+        return self.persisted
 
     def renew(self) -> Reducer:
         """Go on with a fresh reducer that holds the same."""
-        memory = self.memory
-        memory.carried, memory.carried_from = self.page.interrupts, self.reducer.run.run_id
-        memory.thread_id = memory.thread_id or self.reducer.run.thread_id
+        self._carry(self.view)
+        self.persisted.thread_id = self.persisted.thread_id or self.reducer.run.thread_id
         self.reducer = self.reducer.renew()
-        self._page = None
+        self._view = None
         return self.reducer

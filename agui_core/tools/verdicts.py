@@ -22,8 +22,9 @@ __all__ = ["decide", "decide_interrupt", "request", "resume"]
 
 
 def request(tracker: CallTracker, about: str | Interrupt) -> ApprovalRequest:
-    """What a person is asked about a call, or about one interrupt."""
-    interrupts = (about,) if isinstance(about, Interrupt) else tuple(tracker.page.named.get(about, ()))
+    """The question to a person about a call, or about one interrupt."""
+    view = tracker.view
+    interrupts = (about,) if isinstance(about, Interrupt) else tuple(view.named.get(about, ()))
     id = about.tool_call_id if isinstance(about, Interrupt) else about
     call = tracker.reducer.tool_calls.get(id) if isinstance(id, str) else None
     name = "" if call is None else call.name
@@ -36,7 +37,7 @@ def request(tracker: CallTracker, about: str | Interrupt) -> ApprovalRequest:
         args={} if call is None else call.args,
         message=" ".join(dict.fromkeys(messages)) or f"Approve {name or 'this step'}?",
         digest=digest_of(call, opening, interrupts),
-        tool=None if interrupts or call is None else tracker.plan(call.id).tool,
+        tool=None if interrupts or call is None else tracker.plan(call.id, view).tool,
         interrupt=interrupts[0] if interrupts else None,
         interrupts=interrupts,
     )
@@ -55,7 +56,7 @@ def decide(
     `ApprovalError`, with nothing decided, when it waits for nothing or is not what was shown; when `strict`, also
     `InvalidArguments` for edited arguments that do not fit.
     """
-    tracker.sync()
+    view = tracker.sync()
     if isinstance(about, ApprovalRequest):
         digest = about.digest if digest is None else digest
         if about.interrupt is not None:
@@ -65,12 +66,12 @@ def decide(
     id = about
     if id not in tracker.reducer.tool_calls:
         raise ApprovalError(f"there is no tool call {quoted(id)}")
-    record = tracker.look(id)
-    if record.state != "approval-requested" or (tracker.phase == "broken" and id not in tracker.page.named):
+    record = tracker.look(id, view)
+    if record.state != "approval-requested" or (view.phase == "broken" and id not in view.named):
         raise ApprovalError(f"tool call {quoted(id)} waits for no approval: it is {record.state}")
-    call, naming = tracker.reducer.tool_calls[id], tracker.page.named.get(id, ())
+    call, naming = tracker.reducer.tool_calls[id], view.named.get(id, ())
     if digest is None:
-        same = id not in tracker.shown or tracker.shown[id] == tracker.face(id)
+        same = id not in tracker.shown or tracker.shown[id] == tracker.face(id, view)
     else:
         same = digest == digest_of(call, record.opening, naming)
     if not same:
@@ -80,11 +81,11 @@ def decide(
     if naming:
         _decide_interrupts(tracker, naming, verdict, None, now)
     else:
-        tool = tracker.plan(id).tool
+        tool = tracker.plan(id, view).tool
         if strict and tool is not None and verdict.edited_args is not None:
             tool.convert(verdict.edited_args)
         tracker.accept(id, verdict)
-    if not naming or all(each.id in tracker.memory.entries for each in naming):
+    if not naming or all(each.id in tracker.persisted.entries for each in naming):
         record.state = advance(record.state, "decided")
 
 
@@ -92,7 +93,7 @@ def _decide_interrupts(
     tracker: CallTracker, interrupts: Iterable[Interrupt], verdict: Verdict, digest: str | None, now: datetime | None
 ) -> None:
     interrupts = tuple(interrupts)
-    held = tracker.page.interrupts
+    held = tracker.view.interrupts
     gone = [each.id for each in interrupts if each not in held]
     if gone or (digest is not None and digest != _digest_of(tracker, interrupts)):
         raise ApprovalError("the question is another one than was shown; nothing was decided: ask again [SEC-3]")
@@ -111,27 +112,26 @@ def _digest_of(tracker: CallTracker, interrupts: tuple[Interrupt, ...]) -> str:
 def decide_interrupt(tracker: CallTracker, interrupt: Interrupt, verdict: Verdict, now: datetime | None = None) -> None:
     """What a person says about an open interrupt."""
     check_open(interrupt, now)
-    memory = tracker.memory
-    entry = vote(memory.votes, tracker.page.interrupts, interrupt, own_verdict(verdict))
+    persisted = tracker.persisted
+    entry = vote(persisted.votes, tracker.view.interrupts, interrupt, own_verdict(verdict))
     if entry is None:
-        memory.entries.pop(interrupt.id, None)
+        persisted.entries.pop(interrupt.id, None)
     else:
-        memory.entries[interrupt.id] = entry
-        memory.decided_at = tracker.reducer.version
+        persisted.entries[interrupt.id] = entry
+        persisted.decided_at = tracker.reducer.version
 
 
 def resume(tracker: CallTracker, answers: Answers, now: datetime | None) -> tuple[ResumeEntry, ...]:
     """The entries for all open interrupts, from these answers and earlier decisions; kept for the next input."""
-    tracker.sync()
-    memory = tracker.memory
-    interrupts = tracker.page.interrupts
+    interrupts = tracker.sync().interrupts
+    persisted = tracker.persisted
     given = entries_of(answers, interrupts, tracker.log)
     answered = {entry.interrupt_id for entry in given}
-    entries = (*given, *(entry for id, entry in memory.entries.items() if id not in answered))
+    entries = (*given, *(entry for id, entry in persisted.entries.items() if id not in answered))
     check_resume(interrupts, entries, now)
     by_id = {entry.interrupt_id: entry for entry in entries}
-    memory.entries = {interrupt.id: by_id[interrupt.id] for interrupt in interrupts}
-    memory.votes = {}
+    persisted.entries = {interrupt.id: by_id[interrupt.id] for interrupt in interrupts}
+    persisted.votes = {}
     if given:
-        memory.decided_at = tracker.reducer.version
-    return tuple(memory.entries.values())
+        persisted.decided_at = tracker.reducer.version
+    return tuple(persisted.entries.values())
