@@ -1,4 +1,4 @@
-"""A file that is written as a whole or not at all, be it the one that is being read."""
+"""`AtomicFile`: a file that is written as a whole or not at all. It may be the file that is read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ __all__ = ["AtomicFile"]
 
 
 class AtomicFile:
-    """A context manager; what is written to `file` becomes the content of `path` by `keep`, without it nothing changes.
+    """A context manager. `keep` makes the text in `file` the content of `path`; without it nothing changes.
 
-    It stands beside the old content until then, in the same folder, so that a full disk loses nothing; the mode stays,
-    and so does a symbolic link. What cannot be replaced, as a pipe, a device or a file in a folder that takes no new
-    ones, is written in place by `keep`. Raises `OSError`.
+    The text stands in the same folder until then, so that a full disk loses nothing. The mode stays, and a symbolic
+    link too. A pipe, a device, or a file in a folder that takes no new files cannot be replaced: `keep` writes it.
+
+    Raises: `OSError`.
     """
 
     file: IO[bytes]
@@ -37,7 +38,7 @@ class AtomicFile:
             self.file = self._open.enter_context(tempfile.TemporaryFile())
             return self
         if exists:
-            open(target, "r+b").close()  # whether it may be written at all
+            open(target, "r+b").close()  # refuses a file that may not be written
         beside = os.path.join(folder, f".agui-{secrets.token_hex(8)}")
         self.file = self._open.enter_context(open(beside, "xb"))
         self._beside = beside
@@ -48,13 +49,13 @@ class AtomicFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with contextlib.suppress(OSError):  # what could not be written fails to be written once more
+        with contextlib.suppress(OSError):  # a write that failed before fails again here
             self._open.close()
         if self._beside is not None:
             os.unlink(self._beside)
 
     def keep(self) -> None:
-        """Let what was written count."""
+        """Make `file` the content of `path`."""
         if self._beside is None:
             self.file.seek(0)
             with open(self._path, "wb") as target:

@@ -93,9 +93,9 @@ def _talk(agent: HttpAgent, args: argparse.Namespace, middleware: Iterable[Any])
 
 
 class Recorder:
-    """A middleware that writes down every event as it came (PROC-3), also one that is refused then.
+    """A middleware that writes down every event as received, refused events too (PROC-3).
 
-    What `file` held before goes when the first event comes.
+    The first event replaces the old content of `file`.
     """
 
     def __init__(self, file: IO[bytes], clock: Callable[[], float] = time.time) -> None:

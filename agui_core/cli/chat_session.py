@@ -1,4 +1,4 @@
-"""A talk with an agent: lines in, the growing conversation out, and Ctrl-C."""
+"""`ChatSession`: lines of a person in, the growing conversation out, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ENDINGS = {
 
 
 class ChatSession:
-    """One talk on standard input and output. `thread_id` None: a random one."""
+    """A conversation on standard input and output. `thread_id` None: a random one."""
 
     def __init__(self, agent: Agent, reducer: Reducer, thread_id: str | None = None) -> None:
         self.interrupted = False
@@ -61,7 +61,10 @@ class ChatSession:
         }
 
     async def run(self) -> None:
-        """Talk until there are no more lines, or until it is left. Raises `OSError` when the output fails."""
+        """Take lines until they end, or until the person leaves.
+
+        Raises: `OSError` when the output fails.
+        """
         self._scope = anyio.CancelScope()
         self._keyboard = keyboard = Keyboard()
         self._live = LiveText(self._style, echo=not keyboard.interactive)
@@ -73,7 +76,7 @@ class ChatSession:
                 with self._scope:
                     async with self._chat:
                         await self._lines()
-            except Exception as error:  # it is to leave as itself, and not in a group
+            except Exception as error:  # raised below, as itself and not in a group
                 failure = error
             keyboard.close()
             tasks.cancel_scope.cancel()
@@ -81,7 +84,7 @@ class ChatSession:
             raise failure
 
     async def _watch_for_interrupt(self) -> None:
-        """Ctrl-C stops what is going on, or leaves when nothing is, or when that was asked before."""
+        """Ctrl-C stops the turn. Without a turn, or a second time, it leaves."""
         try:
             with anyio.open_signal_receiver(signal.SIGINT) as signals:
                 async for _ in signals:
@@ -105,7 +108,7 @@ class ChatSession:
                 await self._follow(turn)
 
     def _do(self, line: str) -> Turn | None:
-        """What a line asks for; gives the turn that it starts."""
+        """Do what a line says. Gives the turn that it starts."""
         command, _, rest = line.strip().partition(" ")
         try:
             if command == "/drop" and rest.strip():
@@ -122,7 +125,7 @@ class ChatSession:
         return None
 
     async def _follow(self, turn: Turn) -> None:
-        """Show a turn to its end, and how that came."""
+        """Show a turn to its end, and the reason of that."""
         live, chat = self._live, self._chat
         error: Exception | None = None
         try:

@@ -1,7 +1,7 @@
 """The assistant of `agui demo`: three deterministic tools, and rules in place of a model. Works offline.
 
-It knows four kinds of questions; each is a plan, a function of what the tools have answered so far to the next call or
-to the answer. When a tool fails, the assistant says so and makes nothing up.
+It knows four kinds of questions. Each has a plan: a function from the tools' results so far to the next call or to the
+answer. When a tool fails, the assistant says so and makes nothing up.
 """
 
 from __future__ import annotations

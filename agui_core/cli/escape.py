@@ -1,7 +1,7 @@
-"""Text from the wire on somebody's terminal: control characters and invisible ones become visible escapes.
+"""Text from the wire for a terminal: control characters and invisible characters become visible escapes.
 
-What a terminal would obey (escape sequences, C1 controls), what reorders the text around it (bidirectional controls)
-and what cannot be seen (zero-width characters, tags) is written as `\\x1b`, `\\u202e` or `\\U000e0041`. The rest stays.
+Escape sequences and C1 controls (a terminal obeys them), bidirectional controls (they reorder the text around them),
+zero-width characters and tags (they cannot be seen) are written as `\\x1b`, `\\u202e` or `\\U000e0041`. The rest stays.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def pretty(value: Any, width: int = 80) -> str:
 
 
 def wrapped(line: str, width: int, used: int = 0) -> list[str]:
-    """A line in pieces that a terminal of so many cells does not wrap by itself; `used` are taken in the first row."""
+    """A line in rows of at most `width` cells, so that the terminal wraps nothing; the first row has `used` less."""
     pieces: list[str] = []
     start, cells = 0, used
     for place, character in enumerate(line):

@@ -1,4 +1,4 @@
-"""One input of the command: a file or standard input, read in pieces, its format told from its first character."""
+"""`RecordedInput`: a stream from a file or standard input, read in pieces. Its first character tells the format."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ _DATA = re.compile(rb"(?:[\r\n]|\xef\xbb\xbf)data[:\r\n]")
 
 
 class WrongUse(Exception):
-    """What was asked for cannot be done: exit status 2. The text is for the user."""
+    """The command cannot be done as asked: exit status 2. The text is for the user."""
 
 
 class RecordedInput:
     """A context manager over the bytes of `path` (`-`: standard input). Holds one piece at a time.
 
-    When it is entered, `json_lines` tells the format: a first character that is `{` means JSON Lines, all else SSE. A
-    byte order mark is left out. Raises `WrongUse` for what cannot be read.
+    `json_lines` tells the format once it is entered: `{` comes first in JSON Lines, anything else in SSE. A byte order
+    mark is left out.
+
+    Raises: `WrongUse` for a file that cannot be read, and for other formats.
     """
 
     def __init__(self, path: str) -> None:
@@ -57,7 +59,7 @@ class RecordedInput:
 
     @property
     def no_event(self) -> str:
-        """What to say of a stream in which there was none."""
+        """The message about a stream without an event."""
         return f"{self.name} holds no event; it was read as {'JSON Lines' if self.json_lines else 'server-sent events'}"
 
     def decoder(self, limit: int = Limits().event_bytes) -> JSONLinesDecoder | SSEDecoder:

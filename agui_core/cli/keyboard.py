@@ -1,7 +1,7 @@
-"""Lines that a person types, or that come through a pipe, while an event loop runs.
+"""`Keyboard`: lines that a person types, or that come through a pipe, while an event loop runs.
 
-A thread of its own reads, since a read of standard input cannot be cancelled; it is a daemon, and reads past Python's
-buffer, so that nothing waits for it at the end. Lines that come early are kept in order.
+A thread reads, since a read of standard input cannot be cancelled. It is a daemon and reads past Python's buffer, so
+that the end of the program does not wait for it. Early lines are kept in order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PIECE = 64 * 1024
 
 
 class Keyboard:
-    """The lines of standard input; made inside an asyncio event loop. `close` when nobody reads any more."""
+    """The lines of standard input. Made inside an asyncio event loop; `close` it after the last read."""
 
     def __init__(self) -> None:
         self.interactive = sys.stdin.isatty()
@@ -41,7 +41,7 @@ class Keyboard:
             return None
 
     def forget(self) -> None:
-        """Drop what was typed before anybody asked for it; a pipe's lines stay, they cannot know."""
+        """Drop the lines that were typed too early. Lines of a pipe stay: they are always early."""
         if self.interactive:
             try:
                 while True:
@@ -77,7 +77,7 @@ class Keyboard:
 
 
 def _reader() -> Callable[[], bytes]:
-    """What reads a piece of standard input, `b""` at its end."""
+    """A function that reads a piece of standard input, `b""` at its end."""
     try:
         descriptor = sys.stdin.fileno()
     except (OSError, ValueError):

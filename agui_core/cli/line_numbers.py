@@ -1,6 +1,6 @@
-"""The payloads of a stream, each with the line of the input at which it begins.
+"""`LineNumbers`: the payloads of a stream, each with the line of the input at which it begins.
 
-The readers of `wire` do the reading; they are fed line by line here, which costs some microseconds a line.
+The readers of `wire` get the input line by line here, which costs some microseconds a line.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _ENDS = (b"\n", b"\r")
 
 
 class LineNumbers:
-    """An iterable of (line, payload); lines count from 1.
+    """An iterable of (line, payload). Lines count from 1.
 
-    Raises `LimitExceeded` for an event of more than `limit` bytes.
+    Raises: `LimitExceeded` for an event of more than `limit` bytes.
     """
 
     def __init__(self, source: RecordedInput, limit: int) -> None:
         self._source = source
         self._decoder = source.decoder(limit)
         self.line = 1
-        """Where the reading is."""
+        """The line that is read."""
         self.discarded: int | None = None
-        """At the end: where a last block begins that was discarded, for want of the blank line behind it (SSE-12)."""
+        """At the end: the line of a last block that was discarded, as no blank line follows it (SSE-12)."""
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         begin: int | None = None

@@ -1,6 +1,7 @@
-"""A conversation written line by line while it grows: what was written stays, and what comes is appended.
+"""`LiveText`: a conversation written line by line while it grows. New text is appended, nothing is written over.
 
-For any output, a terminal or a pipe. Where two things grow at the same time, each piece says what it goes on with.
+For any output, a terminal or a pipe. When two texts grow at the same time, each piece names the text that it continues.
+`transcript` puts results after their calls and shows arguments as JSON; neither can be done for text that still grows.
 Everything from the wire is escaped, and text is indented under its heading, so that no message can pretend to be
 another. A picture costs what changed, and a pointer per message.
 """
@@ -35,9 +36,9 @@ class LiveText:
         self._echo = echo
         self._since = 0
         self._shown: dict[tuple[str, ...], str] = {}
-        """What is written, by thing."""
+        """The text that is written, by the thing it belongs to."""
         self._open: tuple[str, ...] | None = None
-        """The thing whose line has no end yet."""
+        """The thing on the last line, which has no end yet."""
         self._used = 0
         """Cells of its row that are taken."""
         self._activities: dict[str, None] = {}
@@ -58,7 +59,7 @@ class LiveText:
         sys.stdout.flush()
 
     def settle(self, reducer: Reducer) -> None:
-        """Write what is new, and all that waited; the last line is ended."""
+        """Write what is new, and the activities, which waited. Ends the last line."""
         self.draw(reducer)
         for message in reducer.messages:
             if message.id in self._activities and isinstance(message, m.ActivityMessage):
@@ -74,7 +75,7 @@ class LiveText:
         print(self._style(look, text) if look else text, flush=True)
 
     def block(self, text: str) -> None:
-        """Text from the wire, inert and indented, also where it is wrapped: no line of it begins where ours do."""
+        """Text from the wire, escaped, every row of it indented, so that it cannot pass for a line of ours."""
         self.end_line()
         print("\n".join(f"{_INDENT}{row}" for row in self.rows(text)), flush=True)
 
@@ -105,7 +106,7 @@ class LiveText:
             case m.ToolMessage():
                 self._result(reducer, message)
             case m.ActivityMessage():
-                self._activities[message.id] = None  # it may change often, so it is written when things settle
+                self._activities[message.id] = None  # may change often, so `settle` writes it
             case m.UserMessage() if not self._echo:
                 return
             case _:
@@ -128,7 +129,7 @@ class LiveText:
             self._write(key, f"{about} failed", f"{message.error}\n{content_text(message.content)}", "red")
 
     def _write(self, key: tuple[str, ...], heading: str, text: str, look: str | None = None) -> None:
-        """Write what of a text is not written yet, under its heading where that does not stand above it already."""
+        """Write the new part of a text, under its heading unless the last line is the text's own."""
         shown = self._shown.get(key, "")
         if text == shown:
             return

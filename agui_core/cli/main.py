@@ -1,4 +1,4 @@
-"""The entry point of the `agui` command: which subcommand, and what its end means for the shell."""
+"""The entry point of the `agui` command: the subcommands, and the exit status."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _EPILOG = """\
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments (the process's by default); returns the exit status.
+    """Run the command with these arguments (the process's if not said). Returns the exit status.
 
-    Wrong arguments raise `SystemExit(2)`, `--help` and `--version` `SystemExit(0)`, as argparse does.
+    Raises: as argparse does, `SystemExit(2)` for wrong arguments, `SystemExit(0)` for `--help` and `--version`.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser, and those of the commands, whose errors show what was typed inert."""
+    """A parser that escapes the arguments in its errors. The parsers of the commands do so too."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and exit."""
@@ -92,6 +92,6 @@ def _complain(text: str) -> int:
 
 
 def _drop_output() -> None:
-    """Let what is still buffered go nowhere, so that the interpreter does not fail to flush it when it exits."""
+    """Send buffered output nowhere, so that the interpreter does not fail to flush it at the exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

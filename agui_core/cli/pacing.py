@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder(EventHead).decode
 
 
 def read_head(payload: bytes) -> EventHead:
-    """The head of an event, empty for what is no JSON object."""
+    """The head of an event; empty if that is not a JSON object."""
     try:
         return _decode(payload)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):

@@ -1,7 +1,7 @@
-"""What an agent asks a person, on the terminal: to allow a call, or for any other answer.
+"""Questions of an agent to a person, on the terminal: to allow a call, or for any other answer.
 
-A prompt for approval shows the exact JSON that the call runs with, inert (SEC-3). Only "y" or "yes", by itself, allows
-anything; whatever else is unclear is asked again. What was typed before the question is no answer to it.
+A prompt for approval shows the exact JSON of the call, escaped (SEC-3). Only "y" or "yes", by itself, allows a call; an
+unclear line is asked again. Lines that were typed before the question do not answer it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ALLOW = "Allow it? y(es), n(o) [WHY], e(dit) {JSON} for other arguments, v(iew 
 _ANSWER = "Your answer (text or JSON), /view to see it whole, /cancel to give it up, /later: "
 _BLANKS = re.compile(r"[\s\u2800\u3164]{8,}")
 _ROWS = 5
-"""Rows of each end of what is too long to be shown whole; with 24 rows the call stays in sight, and the prompt."""
+"""Rows of each end of a long text; on a terminal of 24 rows the call and the prompt stay in sight."""
 _PIECES = 5
 """Pieces between runs of blanks that are shown."""
 _FIRST, _LAST = 20, 12
@@ -43,7 +43,7 @@ Answer = Verdict | ResumeEntry | None
 
 
 class Questions:
-    """Puts interrupts to whoever sits at the keyboard. `reducer` gives the conversation of the moment."""
+    """Puts interrupts to the person at the keyboard. `reducer` gives the conversation of the moment."""
 
     def __init__(self, keyboard: Keyboard, live: LiveText, reducer: Callable[[], Reducer]) -> None:
         self._keyboard = keyboard
@@ -51,7 +51,7 @@ class Questions:
         self._reducer = reducer
 
     async def put(self, interrupt: Interrupt) -> Answer:
-        """Show one interrupt and get an answer; None when there is none yet, and when there are no more lines."""
+        """Show one interrupt and get an answer. None for "later", and at the end of the lines."""
         self._live.settle(self._reducer())
         approval = _takes_approval(interrupt)
         hidden = self._show(interrupt, approval)
@@ -78,7 +78,7 @@ class Questions:
                 self._live.say(escape_line(str(problem)), "red")
 
     def _about(self, interrupt: Interrupt, approval: bool) -> str:
-        """What the prompt is about, in its own line: nothing that came before can speak for it."""
+        """The name of the call, on the line of the prompt: text above it cannot speak for another call."""
         call = self._call(interrupt)
         if call is not None:
             return f"Tool {_named(call.name)} (call {_named(call.id)}). "
@@ -89,7 +89,7 @@ class Questions:
         return None if id is UNSET else self._reducer().tool_calls.get(id)
 
     def _show_whole(self, interrupt: Interrupt) -> None:
-        """Show what was shortened."""
+        """Show the shortened texts whole."""
         live, call = self._live, self._call(interrupt)
         if interrupt.message is not UNSET and interrupt.message:
             live.block(interrupt.message)
@@ -101,7 +101,7 @@ class Questions:
             live.block(call.arguments or "{}")
 
     def _show(self, interrupt: Interrupt, approval: bool) -> bool:
-        """Show a question, the call last; gives whether something of it is hidden."""
+        """Show a question, the call last. Tells whether something of it is hidden."""
         live = self._live
         call = self._call(interrupt)
         message = "" if interrupt.message is UNSET else interrupt.message
@@ -120,7 +120,7 @@ class Questions:
         return hidden
 
     def _shortened(self, text: str) -> bool:
-        """Show a text from the wire, by its ends where it is long, with runs of blanks told; gives whether it was."""
+        """Show a text from the wire: of a long text the ends, of runs of blanks the count. Tells whether it is cut."""
         pieces = self._pieces(text)
         for piece in pieces:
             if isinstance(piece, str):
@@ -130,7 +130,7 @@ class Questions:
         return not all(isinstance(piece, str) for piece in pieces)
 
     def _pieces(self, text: str) -> list[str | tuple[int, str]]:
-        """A text as what is shown of it, and how much of what is not. Costs what is shown, and a search for blanks."""
+        """A text as its shown pieces, and the length of the others. Costs the shown pieces, and a search for blanks."""
         live, room = self._live, _ROWS * self._live.width
         if len(text) <= 2 * room or _BLANKS.search(text):
             pieces = _between_blanks(text)
@@ -209,7 +209,10 @@ def _is_long(name: str) -> bool:
 
 
 def _named(name: str) -> str:
-    """A name or an id, by its ends where it is long; in quotes unless it is a word, so that it says nothing itself."""
+    """A name or an id: of a long one both ends, in quotes unless it is a word, so that it cannot pass for our words.
+
+    Not `_text.cut`, which hides the end: two tools may differ there, and a person decides on one.
+    """
     shown = escape_line(_BLANKS.sub(lambda run: f"[{len(run[0])} blanks]", name[:200]))
     if _is_long(name):
         shown = f"{shown[:_FIRST]}...{escape_line(name[-_LAST:])[-_LAST:]}"
@@ -222,7 +225,7 @@ class _Unclear(Exception):
 
 
 def _takes_approval(interrupt: Interrupt) -> bool:
-    """Whether a yes or a no is what an interrupt asks for."""
+    """Whether an interrupt asks for a yes or a no."""
     if interrupt.reason != APPROVAL and interrupt.tool_call_id is UNSET:
         return False
     try:

@@ -32,7 +32,7 @@ _WARNINGS_SHOWN = 20
 _DESCRIPTION = """\
 Fold a recorded AG-UI stream into its messages and state.
 
-Prints a transcript: every message with its role, tool calls with their arguments and the results behind them, the
+Prints a transcript: every message with its role, tool calls with their arguments and then the results, the
 state, and how the run ended. Deviations that do not end the run are listed on standard error."""
 _EPILOG = """\
 exit status:
@@ -67,7 +67,7 @@ def make_reducer(
 
 
 def warn_of_end(source: RecordedInput, *, empty: bool) -> None:
-    """Say on standard error what is odd about how a stream ended, or that it is `empty`: it held no event."""
+    """Warn on standard error of a stream that ends inside a block, or that is `empty`: without an event."""
     if source.cut_off:
         print("warning: the last block was discarded, as no blank line follows it [SSE-12]", file=sys.stderr)
     if empty:
@@ -114,7 +114,7 @@ def _refusal(error: Any) -> dict[str, Any]:
 
 
 def _fold(source: RecordedInput, reducer: Reducer) -> None:
-    """Apply it all, until the end or the refusal, which the reducer remembers."""
+    """Apply everything, to the end or the refusal. The reducer keeps a refusal as its `error`."""
     apply = reducer.apply_lines if source.json_lines else reducer.apply_sse
     progress = Progress(source, lambda: reducer.version)
     try:
@@ -129,7 +129,7 @@ def _fold(source: RecordedInput, reducer: Reducer) -> None:
 
 
 def _report(reducer: Reducer, name: str) -> None:
-    """Warnings, and what is wrong with `name` when standard output, which says so as well, is not in sight."""
+    """Warnings; and the bad end of `name` too, if standard output, which shows it, is not a terminal."""
     warnings = reducer.warnings
     for warning in warnings[:_WARNINGS_SHOWN]:
         print(f"warning: {escape_line(str(warning))}", file=sys.stderr)

@@ -1,7 +1,6 @@
-"""What `agui serve` serves: a recording, read once and held in memory, and the ASGI application that plays it.
+"""A recording in memory, and the ASGI application of `agui serve` that plays it.
 
-The events are sent as they were recorded, be they right or wrong; only the thread and run ids become those of the
-request (RUN-10).
+Events are sent as recorded, right or wrong. Only the thread and run ids become those of the request (RUN-10).
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ _STARTS = {
 
 
 def _events(source: RecordedInput, pacing: Pacing) -> Iterator[_TimedEvent]:
-    """The events of a source and when they are due. What is no event has its place among them all the same."""
+    """The events of a source and their pauses. A payload that is not an event keeps its place among them."""
     try:
         for payload in chain.from_iterable(source.payloads()):
             head = read_head(payload)
@@ -74,9 +73,12 @@ def _events(source: RecordedInput, pacing: Pacing) -> Iterator[_TimedEvent]:
 
 
 class Recording:
-    """What is played to whom: all runs to each request, or with `turns` the next one to the next request of a thread.
-    Left out are runs of which the request holds a message or a call. `speed` 0 waits for nothing; `rate` is in events a
-    second, in place of the timestamps. Raises `WrongUse`.
+    """The runs of a recording, and the choice of runs for a request.
+
+    A request gets all runs, with `turns` the next run of its thread. Runs of which it holds a message or a call are
+    left out. `speed` and `rate` are those of `Pacing`.
+
+    Raises: `WrongUse` for a recording without an event, or with an event that is too long.
     """
 
     def __init__(self, source: RecordedInput, *, speed: float, rate: float | None, turns: bool) -> None:
@@ -92,7 +94,7 @@ class Recording:
         self._next: dict[str, int] = {}
 
     def part_for(self, thread_id: str, held: Set[str] = frozenset()) -> tuple[str, list[_TimedEvent]]:
-        """The part for a request of this thread that holds these ids of messages and calls, and what to call it."""
+        """The events for a request of this thread that holds these messages and calls, after a name for them."""
         first = self._next.pop(thread_id, 0)
         order = (*range(first, self.runs), *range(first))
         left = [number for number in order if self._ids[number].isdisjoint(held)][: 1 if self._turns else None]
@@ -129,7 +131,7 @@ def _held_by(run_input: RunAgentInput) -> set[str]:
 
 
 def _end_of_recording(run_id: str) -> list[_TimedEvent]:
-    """A run that says so, for a request that holds all there is."""
+    """A run that says that the recording ends, for a request that holds all of it."""
     id = f"{run_id}-end-of-recording"
     wires: list[dict[str, str]] = [
         {"type": "RUN_STARTED"},

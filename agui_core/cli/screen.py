@@ -1,7 +1,7 @@
-"""What `agui watch` draws: the end of the conversation, the state beside it, and how far the stream has come.
+"""`Screen`: the picture of `agui watch`, with the end of the conversation, the state and the progress of the stream.
 
-Imports `rich`, so it is imported by `watch` alone. A picture costs what fits on the screen, a pointer per message, and
-the state when that has changed.
+Imports `rich`, so only `watch` imports it. A picture costs the text that fits on the screen, a pointer per message, and
+the state if that has changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the output goes: a person's terminal gets emphasis and progress, a file or a pipe gets neither."""
+"""Emphasis and progress for a person's terminal. A file or a pipe gets neither."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Style:
 
     @classmethod
     def always(cls) -> Style:
-        """Emphasis whatever the output is, for whoever reads the codes itself."""
+        """Emphasis for any output, for a caller that reads the codes itself."""
         style = cls.__new__(cls)
         style.on = True
         return style
@@ -51,7 +51,7 @@ class Style:
 
 
 class Progress:
-    """How far a long read has come, on standard error, when that is a terminal and it takes more than a second."""
+    """The progress of a read of more than a second, on standard error if that is a terminal."""
 
     def __init__(
         self, source: RecordedInput, events: Callable[[], int], after: float = 1.0, every: float = 0.2
@@ -63,7 +63,7 @@ class Progress:
         self._width = 0
 
     def tick(self) -> None:
-        """Say so, unless it was said just now."""
+        """Show the progress, at most once every `every` seconds."""
         now = time.monotonic()
         if now < self._next:
             return
@@ -73,7 +73,7 @@ class Progress:
         self._show(f"{source.read / 1e6:,.1f}{of}, {plural(self._events(), 'event')}")
 
     def clear(self) -> None:
-        """Take the line away, before anything else is written."""
+        """Take the line away, before other output."""
         if self._width:
             self._show("")
             sys.stderr.write("\r")

@@ -1,4 +1,4 @@
-"""A conversation for people to read: messages in order, results behind their calls, the state, how the run ended.
+"""A conversation for people to read: messages in order, results after their calls, the state, the end of the run.
 
 Everything from the wire is escaped; text of several lines is indented under its heading, so that no message can
 pretend to be another. Lines are made as they are asked for.
@@ -53,8 +53,10 @@ def transcript(reducer: Reducer, style: Style) -> Iterator[str]:
 
 
 class Writer:
-    """Makes the lines. `room`, for a view that is drawn again and again: only the last so many characters of a text are
-    shown, and of an open call's arguments the value so far.
+    """Makes the lines.
+
+    `room`, for a view that is drawn again and again: characters of a text that are shown, its last ones. An open call
+    then shows the value of its arguments so far.
     """
 
     def __init__(self, reducer: Reducer, style: Style, room: int | None = None) -> None:
@@ -70,7 +72,7 @@ class Writer:
     def message(self, message: m.Message) -> Iterator[str]:
         """One message with what belongs to it, and an empty line."""
         if isinstance(message, m.ToolMessage) and message.tool_call_id in self._reducer.tool_calls:
-            return  # shown behind its call
+            return  # shown with its call
         yield self._heading(message)
         match message:
             case m.AssistantMessage():
@@ -88,7 +90,7 @@ class Writer:
         yield ""
 
     def run(self) -> Iterator[str]:
-        """How the latest run ended, and what it waits for."""
+        """The end of the latest run, and the answers that it waits for."""
         reducer, style = self._reducer, self._style
         run = reducer.run
         look, text = _STATUS[reducer.status]
@@ -150,7 +152,7 @@ class Writer:
             yield from self._result(result, "    ")
 
     def _arguments(self, view: ToolCallView, text: str) -> tuple[str, str]:
-        """A mark for the heading, and the arguments: as JSON when they are, as they came when they are not."""
+        """A mark for the heading, and the arguments: whole arguments as JSON, others as received."""
         if text != view.arguments:  # the same id once more, in another message
             return "", escape_block(text)
         if self._room is not None and not view.complete and view.error is None:

@@ -1,7 +1,7 @@
 """`agui verify`: every violation of a recorded stream, with its line, event and rule.
 
-After each it goes on as the lenient policy would, so that one mistake does not hide the next. Memory grows with the
-conversation, not with the stream; findings are written as they are found.
+After a violation it goes on as the lenient policy does, so that one mistake does not hide the next. Memory grows with
+the conversation, not with the stream. Findings are written at once.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class _Check:
                 if not self.events % 256:
                     self._progress.tick()
             reducer.end()
-        except AGUIError as error:  # a limit: nobody goes on after that
+        except AGUIError as error:  # a limit, which ends the lenient policy too
             self._line = max(self._line, line_numbers.line) if reducer.error is None else self._line
             self._refusal(error)
         else:

@@ -83,12 +83,12 @@ def _play(source: RecordedInput, reducer: Reducer, screen: Screen, speed: float)
             clock.draw()  # more may not come for a while
         reducer.end()
     except AGUIError:
-        pass  # the transcript says so
+        pass  # the transcript shows it
     clock.draw()
 
 
 class _Clock:
-    """Waits until an event is due, and has a picture drawn now and then meanwhile. `speed` 0: nothing is waited for."""
+    """Waits until an event is due, and draws pictures during the wait. `speed` 0 does not wait."""
 
     def __init__(self, screen: Screen, speed: float) -> None:
         self._screen = screen

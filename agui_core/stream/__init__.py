@@ -1,14 +1,18 @@
 """Async sources and sinks around the reducer. Needs anyio; HTTP needs the extra `http`, loaded when first used.
 
-Start with `follow`: a source goes into a reducer, and updates come out as often as they are wanted.
+Start with `follow`: a source goes into a reducer, and updates come out at the reader's pace. From there `pump` shows
+who pulls and when, and `turn_runner` how one run leads to the next.
 
-    source, applier    what a source gives, and how an item of it is applied, whichever form it has
-    pump, notifier     one task that pulls the source, and what wakes `readers`; `update` is what they see
-    follow             `LiveRun`; `follow_sync` the same for threads
-    conversation       `Conversation`: a thread of turns; `turn_runner` runs and answers, `turn` shows it;
+    source             an async iterable: one task pulls it, the same task closes it
+    applier            an item of a source, in any form, goes into the reducer; `json_line_end` ends lines early
+    pump, notifier     the task that reads ahead; the wake-up of the readers
+    readers, update    every event, or merged updates at a pace; the conversation as a reader sees it
+    follow             `LiveRun`, one run; `follow_sync` the same without an event loop
+    conversation       `Conversation`, a thread of turns; `turn` shows one, `turn_runner` makes its runs,
+                       `half_said` takes back a broken run, `usage` adds up tokens,
                        `saved_conversation` is its checkpoint
-    http_agent         `HttpAgent`: runs over HTTP
-    event_stream       `EventStream`: events out over HTTP; `serve` an ASGI app, `asgi` what its answers need
+    http_agent         `HttpAgent`, runs over HTTP; `headers` checks what the application adds
+    serve              an ASGI application; `asgi` the part without a handler, `event_stream` the response
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What a source delivers, item by item, into a reducer: the half of following a run that neither waits nor knows
-about tasks.
+"""The items of a source go into a reducer. Nothing here waits, or knows about tasks.
 
-An item that is bytes or text is a piece of the wire, cut anywhere, server-sent events or JSON Lines; anything else is
-one event. So the JSON text of one event is JSON Lines: that its line has no end does not matter, nor is it waited for.
-Costs nothing on top of the reducer but one look at the item's type, and for JSON Lines what `JsonLineEnd` costs.
+An item that is bytes or text is a piece of the wire, cut anywhere, server-sent events or JSON Lines. Anything else is
+one event. The JSON text of one event is JSON Lines, and needs no line end. Costs one look at the item's type, and for
+JSON Lines what `JsonLineEnd` costs.
 """
 
 from __future__ import annotations
@@ -30,7 +29,10 @@ def open_reducer(
     policy: Policy | None,
     limits: Limits | None,
 ) -> Reducer:
-    """The reducer to go on with, or a new one with these options. Both at once is a `ValueError`."""
+    """The reducer to go on with, or a new one with these options.
+
+    Raises: `ValueError` for both.
+    """
     layers = tuple(middleware)
     if reducer is None:
         return Reducer(policy=policy or "strict", limits=limits, middleware=layers)
@@ -40,7 +42,10 @@ def open_reducer(
 
 
 class Applier:
-    """Takes the items of one source. Raises what the reducer raises, after everything before was applied."""
+    """Applies the items of one source.
+
+    Raises: what the reducer raises, after everything before was applied.
+    """
 
     __slots__ = ("_held", "_line", "_lines", "_reducer", "failure", "over")
 
@@ -62,9 +67,7 @@ class Applier:
             self._apply_wire(self._read(item))
 
     def steps(self, item: object) -> Iterator[None]:
-        """Apply an item one event at a time: each step is one event, be it dropped. What is not asked for is not
-        applied.
-        """
+        """Apply an item one event at a time: a step is one event, dropped ones too. Steps not taken apply nothing."""
         if not isinstance(item, WIRE):
             return self._one(item)
         data = self._read(item)
@@ -110,7 +113,7 @@ class Applier:
             self._reducer.apply_sse(data)
 
     def _read(self, item: Bytes) -> Bytes:
-        """What an item adds to the stream: with the line end that it lacks, if it ends where a line has to."""
+        """What an item adds to the stream: the item, and a line end if it ends with a whole object."""
         data = item if self._lines is not None else self._decide(item)
         if not self._lines:
             return data
@@ -118,7 +121,7 @@ class Applier:
         return data + b"\n" if self._line.closes(data) else data
 
     def _decide(self, data: Bytes) -> bytes:
-        """What was held and `data`, once it is known which kind of stream they open; nothing while it is not."""
+        """What was held and `data`, once their format is known; nothing before that."""
         held = self._held + as_bytes(data)
         text = first_text(held)
         if text is None:

@@ -1,15 +1,14 @@
-"""`Conversation`: a whole thread with an agent: runs, the tool calls and questions between them, and what comes of it.
+"""`Conversation`: a whole thread with an agent: its runs, and the tool calls and questions between them.
 
     async with agui.Conversation(agent, toolset, confirm=ask) as chat:
         async for update in chat.send("What is the weather in Oslo?"):
             render(update.messages)
 
-What the user sends starts a turn: a run, then the answers to its calls and interrupts, the next run with these, and so
-on, until nobody but the user has to act. There is one turn, and in it one run, at a time. Turns run in a task that the
-block owns; leaving the block ends it. Everything but a turn's `wait` returns at once, and belongs into the event loop.
+A message of the user starts a turn: a run, the answers to its calls and interrupts, the next run with these answers,
+and so on, until the user has to act. There is one turn at a time, and in it one run. Turns run in a task that the block
+owns; leaving the block ends it. Everything but a turn's `wait` returns at once, and belongs into the event loop.
 
-Costs beyond the runs themselves: one next input per run (a few microseconds per message), and a wake-up of the readers
-per update.
+Costs beyond the runs: one next input per run (a few microseconds per message), and a wake-up of the readers per update.
 """
 
 from __future__ import annotations
@@ -57,20 +56,25 @@ _OPTIONS = {"max_rounds": COUNT}
 
 
 class Conversation:
-    """A thread with an agent, an async context manager to be entered once; after the block everything can still be
-    read.
+    """A thread with an agent. An async context manager, to be entered once. It can be read after the block too.
 
-    `agent` is an `HttpAgent`, or anything whose `run(run_input)` gives an async iterable of events (see `Agent`).
-    `toolset` is what the application offers; `reducer` is one to go on with, and brings messages, state, policy, limits
-    and middleware, whatever the agent's are; or `calls` bring both. `thread_id` is random if not said (IN-13).
+    `agent`: an `HttpAgent`, or an object whose `run(run_input)` gives an async iterable of events (see `Agent`).
+    `toolset`: the tools that the application offers.
+    `reducer`: the reducer to go on with; its messages, state, policy, limits and middleware count, not the agent's.
+    `calls`: the calls to go on with, in place of `toolset` and `reducer`.
+    `thread_id`: random if not said (IN-13).
+    `confirm`: asks a person about one call, or one interrupt that asks for approval, at a time.
+    `on_interrupt`: answers the other interrupts, one at a time; without `confirm`, all of them.
+    `before_effect`: awaited before a tool with effects runs; write `checkpoint()` down there.
+    `progress`: gets the reports of tools.
+    `context`, `forwarded_props`, `tools` (a part of the toolset): go into every input; change them in `options`.
+    `max_rounds`: runs in one turn, at most.
+    `interval`: seconds between two updates of a run, at least.
 
-    `confirm` asks a person about one call, or one interrupt that asks for approval, at a time. `on_interrupt` answers
-    the other interrupts, one at a time, and all of them where there is no `confirm`; those that have expired are given
-    up (INT-8). Without these functions, or when they give None, the turn ends as `waiting`, and `approve`, `deny`,
-    `resume` and `set_output` take the answers. `before_effect` and `progress` are those of `Calls.answer`.
+    Without `confirm` and `on_interrupt`, or when they give None, the turn ends as `waiting`, and `approve`, `deny`,
+    `resume` and `set_output` take the answers. Expired interrupts are given up (INT-8).
 
-    `context`, `forwarded_props` and `tools` (a part of the toolset) go into every input; change them in `options`.
-    `max_rounds`: runs in one turn, at most. `interval`: seconds between two updates of a run, at least.
+    Raises: `ValueError` for `calls` beside a toolset or a reducer; `TypeError` or `ValueError` for other options.
     """
 
     def __init__(
@@ -103,7 +107,7 @@ class Conversation:
         """Whether the latest turn was stopped here. The status is then that of a run cut off, `truncated`, or that of
         the last whole run."""
         self.error: Exception | None = None
-        """What the latest turn raised."""
+        """The exception of the latest turn."""
         self._notifier = Notifier()
         self._runner = TurnRunner(
             agent,
@@ -173,7 +177,7 @@ class Conversation:
 
     @property
     def warnings(self) -> tuple[ProtocolWarning, ...]:
-        """What deviated in what was sent and in the runs so far."""
+        """Warnings about the inputs that were sent and the runs so far."""
         return (*self._runner.log, *self.calls.warnings, *self.reducer.warnings)
 
     @property
@@ -192,12 +196,13 @@ class Conversation:
     # --- what the user does ---------------------------------------------------------------------------------------
 
     def send(self, content: Content, *, abandon: bool = False) -> Turn:
-        """The user says something: text, content parts, or a whole user message; parts and messages are structs or
-        wire dicts.
+        """The user says something. Gives the turn that this starts.
 
-        Raises `StillWaiting` while a turn is going on or somebody has to act on the last run. With `abandon` the user
-        goes on all the same: what is going on is stopped, open interrupts are given up, and unanswered calls get an
-        answer that says so. Raises `ProtocolError` for malformed content.
+        `content`: text, content parts, or a whole user message; parts and messages are structs or wire dicts.
+        `abandon`: do not wait: the turn is stopped, open interrupts are given up, unanswered calls are answered so.
+
+        Raises: `StillWaiting`, without `abandon`, while a turn is going on or somebody has to act on the last run;
+        `ProtocolError` for malformed content.
         """
         message = self._message(content)
         since, going = self.reducer.version, self._going
@@ -213,27 +218,30 @@ class Conversation:
         return self._start(since, forced=True)
 
     def retry(self) -> Turn:
-        """Send the thread once more, as a new run (IN-8), after one that failed, broke off or was stopped.
+        """Send the thread once more, as a new run (IN-8), after a run that failed, broke off or was stopped.
 
-        What that one said after the last word of the user or of a tool is not sent, and taken out of the thread when
-        the first event of the new run comes (until then it stays, RUN-22). Its calls stay and are answered, unexecuted
-        (OPEN-17). A new run that brings no message is warned about. Raises `StillWaiting` as `send` does.
+        The messages of the broken run after the last word of the user or of a tool are not sent. They leave the thread
+        with the first event of the new run (RUN-22). Its calls stay and are answered, unexecuted (OPEN-17). A new run
+        without a message is warned about.
+
+        Raises: `StillWaiting` as `send` does.
         """
         self._check_free()
         return self._start(self.reducer.version, forced=True, again=True)
 
     def proceed(self) -> Turn:
-        """Do what is left to do, say in a restored conversation: ask, run what may run, send what no run has taken up.
+        """Do what is left to do, say in a restored conversation: ask, run the calls that may run, send what is owed.
 
-        Raises `StillWaiting` while a turn is going on.
+        Raises: `StillWaiting` while a turn is going on.
         """
         self._check_idle()
         return self._start(self.reducer.version, forced=self._runner.owed and self._runner.is_free)
 
     def stop(self) -> bool:
-        """Stop what is going on: the run in flight, the tools that run, the question that is asked. What came is kept;
-        answers that come later are recorded, and sent with what the user does next; `proceed` does what is left to do.
-        False when nothing is going on.
+        """Stop the turn: its run, the tools that run, the question that is asked. False when there is no turn.
+
+        Everything received is kept. Later answers are recorded, and sent with the user's next step; `proceed` does what
+        is left to do.
         """
         if self._going is None:
             return False
@@ -255,8 +263,10 @@ class Conversation:
         *,
         digest: str | None = None,
     ) -> Turn | None:
-        """A person lets a call run (`Calls.approve`). Gives the turn that this starts: none when one is going on (which
-        takes it up), others wait, or the conversation was stopped.
+        """A person lets a call run (`Calls.approve`). Gives the turn that this starts.
+
+        None is started while a turn is going on (it takes the answer up), while other calls or interrupts wait for
+        somebody, or when the conversation was stopped.
         """
         self.calls.approve(about, edited_args, reason, digest=digest)
         return self._decided()
@@ -308,10 +318,11 @@ class Conversation:
     # --- keeping --------------------------------------------------------------------------------------------------
 
     def checkpoint(self, since: int | None = None) -> bytes:
-        """Everything as bytes, at any point: in the middle of a run, of an approval, of a tool. `since`, a version of
-        the reducer at an earlier checkpoint, makes it an increment.
+        """Everything as bytes, at any point: in the middle of a run, of an approval, of a tool.
 
-        Raises `AGUIError` for another `since`, also when a run failed or was refused since: then make a whole one.
+        `since`: a version of the reducer at an earlier checkpoint; makes this one an increment.
+
+        Raises: `AGUIError` for another `since`, also after a run failed or was refused: then make a whole one.
         """
         runner = self._runner
         return SavedConversation(
@@ -440,11 +451,11 @@ class Conversation:
     async def _play(
         self, turn: TurnTask, forced: bool, again: bool, message: UserMessage | None, after: TurnTask | None
     ) -> None:
-        """The task of a turn. What goes wrong is the turn's `error`, and ends nothing else."""
+        """The task of a turn. An exception becomes the turn's `error`, and ends nothing else."""
         try:
             with turn.scope:
                 if after is not None and message is not None:
-                    # Whatever happens meanwhile, what the user said is not lost.
+                    # Shielded: a stop while this waits must not lose the user's message.
                     with anyio.CancelScope(shield=True):
                         await after.over.wait()
                     self.calls.abandon()
@@ -464,7 +475,7 @@ class Conversation:
             turn.end(self._notifier)
 
     def _decided(self) -> Turn | None:
-        """Something was answered by hand: go on, if that is possible now."""
+        """After an answer by hand: go on, if that is possible now."""
         runner = self._runner
         runner.decisions += 1
         self._notifier.tell()

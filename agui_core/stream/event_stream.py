@@ -1,8 +1,8 @@
 """`EventStream`: events as an ASGI response, server-sent, with comments while nothing happens (SSE-1..10).
 
-One task, the caller's, pulls the events and closes them at the end; a second one watches for the client's leaving, a
-third one writes a comment when nothing was sent for a while. Nothing is ever yielded out of them: sending is a call.
-A slow client holds the events back, as far as the server's `send` does.
+The caller's task pulls the events and closes them at the end. A second task watches for the client's leaving, a third
+writes a comment when nothing was sent for a while. A slow client holds the events back, as far as the server's `send`
+does.
 """
 
 from __future__ import annotations
@@ -60,14 +60,17 @@ class EventStream:
     """Events as an ASGI response: `await EventStream(events)(scope, receive, send)`, or what a Starlette endpoint
     returns. Once.
 
-    `events` is an async iterable of structs, wire dicts, objects of `ag_ui.core`, or JSON texts (bytes or str) of one
-    event each. They pass a `Conformer` of that `policy`, so that the client gets no stream that breaks the protocol;
-    with None they are sent as they are. After `ping` seconds without anything to send a comment is sent, and before the
-    first event the head of the response with it; None for none. `headers` are a mapping, or pairs, of str or bytes.
+    `events`: an async iterable of structs, wire dicts, objects of `ag_ui.core`, or JSON texts of one event each.
+    `ping`: seconds without an event after which a comment is sent, also before the first event; None for none.
+    `policy`: of the `Conformer` that the events pass; with None they are sent as they are.
+    `limits`: of that `Conformer`.
+    `headers`: more headers, a mapping or pairs, of str or bytes.
 
-    An exception of `events`, the refusal of one of them, and an end inside a run are the server's fault: as long as
-    nothing was sent they make it HTTP 500, after that a RUN_ERROR with an incident id and no detail, after a RUN_ERROR
+    An exception of `events`, the refusal of one of them, and an end inside a run are the server's fault. While nothing
+    was sent, the answer is HTTP 500; after that, a RUN_ERROR with an incident id and no detail; after a RUN_ERROR,
     nothing. Each is logged, with that id, by the logger `agui_core.serve`. A client that leaves cancels `events`.
+
+    Raises: `TypeError` or `ValueError` for an option that does not fit.
     """
 
     def __init__(
@@ -115,7 +118,7 @@ class EventStream:
 
 
 class _Delivery:
-    """One response on its way. `run` is the task that pulls; `ping` is another, so they take turns in sending."""
+    """One response on its way. `run` and `ping` are two tasks, so they take turns in sending."""
 
     def __init__(self, source: WireSource, conformer: Conformer | None, headers: Fields, send: Send) -> None:
         self._source = source
@@ -128,7 +131,7 @@ class _Delivery:
         self._sent_at = anyio.current_time()
 
     async def run(self) -> None:
-        """Send all events, and then the end, or what has to be said when something fails."""
+        """Send all events and the end; after a failure what the client has to know of it."""
         try:
             await self._send_all()
         except _Gone:
@@ -143,7 +146,7 @@ class _Delivery:
             await self._finish()
 
     async def ping(self, interval: float, scope: anyio.CancelScope) -> None:
-        """Send a comment whenever nothing was sent for a while; before the first event that begins the response."""
+        """Send a comment whenever nothing was sent for a while. The first comment may begin the response."""
         try:
             while True:
                 await anyio.sleep_until(self._sent_at + interval)
@@ -165,7 +168,7 @@ class _Delivery:
             raise _Unfinished("the events ended before their run was finished: send RUN_FINISHED or RUN_ERROR (RUN-17)")
 
     def _blocks(self, item: object) -> list[tuple[str, bytes]]:
-        """The type and the block of each event that an item amounts to."""
+        """The type and the block of each event of an item."""
         if self._conformer is None:
             return [_raw(item)]
         return [(event.type, encode_sse(event)) for event in self._conformer.feed(item)]

@@ -5,10 +5,9 @@
             render(update.messages, update.changes)
     run.status, run.reducer
 
-Leaving the block, however it happens, ends the task, closes the source in the task that pulled it (within a second),
-and makes a run that is still open `truncated`. An exception of the block leaves it as itself. No task group or cancel
-scope is held open across a `yield`, so the block may be left by an exception, by cancellation or by `return`; like
-every task group it must not itself be wrapped around a `yield` of an async generator.
+Leaving the block ends the task, closes the source in the task that pulled it (within a second), and makes a run that is
+still open `truncated`. An exception of the block leaves it as itself. The block may be left by an exception, by
+cancellation or by `return`. Like every task group it must not stand around a `yield` of an async generator.
 """
 
 from __future__ import annotations
@@ -44,10 +43,13 @@ def follow(
 ) -> LiveRun:
     """Follow a run of an async iterable: `async with follow(source) as run`.
 
-    `source` is an async iterable. Its bytes and str items are the wire, cut anywhere (a first non-blank `{` means
-    JSON Lines, else server-sent events), where an object that ends with its item needs no line end: so an item may be
-    the JSON text of one event, on one line. Everything else that `Reducer.apply` takes is one event. `middleware`,
-    `policy` (strict if not said) and `limits` are the reducer's; a `reducer` to go on with brings its own.
+    `source`: an async iterable. Items of bytes or str are the wire, cut anywhere: a first non-blank `{` means JSON
+    Lines, everything else server-sent events. An object that ends with its item needs no line end, so an item may be
+    the JSON text of one event. Items of other types are events, as `Reducer.apply` takes them.
+    `middleware`, `policy` (strict if not said), `limits`: of the reducer.
+    `reducer`: the reducer to go on with; it brings its own of these three.
+
+    Raises: `TypeError` for a source that is not an async iterable, `ValueError` for a reducer and its options at once.
     """
     return LiveRun(WireSource(source), open_reducer(reducer, middleware, policy, limits))
 
@@ -80,20 +82,19 @@ class LiveRun:
 
     @property
     def warnings(self) -> tuple[ProtocolWarning, ...]:
-        """What was changed in what we sent, if anything was, then what the reducer warns of."""
+        """Warnings about the input that was sent, then those of the reducer."""
         return (*self._notes(), *self.reducer.warnings)
 
     def updates(self, interval: float = _INTERVAL) -> EveryEvent | Paced:
         """The updates of this run, once.
 
-        `interval` is in seconds. 0 gives an update after every single event: the source is pulled only when the loop
-        asks, in the loop's task. More than 0 gives an update when there is news, at most one per interval, while a
-        task of the block reads at most one interval ahead of you; a source that stalls does not delay what came
-        before.
+        `interval`: seconds between two updates. With 0 every event gives one, and the source is pulled only when the
+        loop asks, in the loop's task. Above 0 news gives an update, at most one per interval, and a task of the block
+        reads at most one interval ahead. A source that stalls does not delay the news before.
 
-        The source's own exception is raised here, unchanged, after one last update that shows the run `truncated`; so
-        is the refusal of the stream (`ProtocolError`, `DecodeError`, `LimitExceeded`), with the run `rejected`. Two
-        tasks in one iterator are an `anyio.BusyResourceError`.
+        Raises: `RuntimeError` for a second call. In the loop: the source's own exception, unchanged, after one last
+        update that shows the run `truncated`; `ProtocolError`, `DecodeError` or `LimitExceeded` after one that shows it
+        `rejected`; `anyio.BusyResourceError` for two tasks in one iterator.
         """
         check_interval(interval)
         if self._updates is not None:
@@ -107,10 +108,11 @@ class LiveRun:
         return self._updates
 
     def reader(self, interval: float = _INTERVAL) -> Paced:
-        """One more reader, at its own pace, with its own merged updates. Its first update shows the conversation so
-        far.
+        """One more reader, at its own pace. Its first update shows the conversation so far.
 
-        A slow reader holds nobody up: the run is read ahead of the quickest one.
+        A slow reader does not hold the others up: the run is read ahead of the quickest.
+
+        Raises: `ValueError` for an interval of 0, `RuntimeError` outside the block or beside `updates(interval=0)`.
         """
         check_interval(interval)
         if not interval:

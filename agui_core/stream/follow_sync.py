@@ -1,8 +1,10 @@
-"""`follow_sync`: the twin of `follow` for programs without an event loop: an update after every item of the source.
+"""`follow_sync`: `follow` for programs without an event loop, with an update after every item of the source.
 
-with agui.follow_sync(source) as run:
-    for update in run.updates():
-        render(update.messages, update.changes)
+    with agui.follow_sync(source) as run:
+        for update in run.updates():
+            render(update.messages, update.changes)
+
+The signature and the reading properties stand in `follow` as well: help and type checkers have to show them here too.
 """
 
 from __future__ import annotations
@@ -29,7 +31,13 @@ def follow_sync(
     limits: Limits | None = None,
     reducer: Reducer | None = None,
 ) -> SyncRun:
-    """Follow a run of a plain iterable: `with follow_sync(source) as run`. Items and options as for `follow`."""
+    """Follow a run: `with follow_sync(source) as run`.
+
+    `source`: an iterable of the items that `follow` takes.
+    `middleware`, `policy`, `limits`, `reducer`: as for `follow`.
+
+    Raises: as `follow` does.
+    """
     return SyncRun(source, open_reducer(reducer, middleware, policy, limits))
 
 
@@ -58,7 +66,7 @@ class SyncRun:
 
     @property
     def warnings(self) -> tuple[ProtocolWarning, ...]:
-        """What the reducer warns of."""
+        """The reducer's warnings."""
         return self.reducer.warnings
 
     def updates(self) -> SyncUpdates:

@@ -1,4 +1,4 @@
-"""What a run said before it broke, which a run that is tried again takes the place of (RUN-22)."""
+"""The messages of a broken run, which the run that is tried again replaces (RUN-22)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class HalfSaid(NamedTuple):
     gone: frozenset[str]
     """The broken run made them."""
     textless: frozenset[str]
-    """It made these too, and they hold calls: these stay, with the answers that say that they were not run."""
+    """It made these too, and they hold calls. The calls stay, with answers that say that they were not run."""
     grown: tuple[str, ...]
-    """They were there before, wherever they stand, and changed in it."""
+    """They were there before the run, and changed in it."""
 
     def without(self, run_input: RunAgentInput) -> RunAgentInput:
         """The input of the run that is tried again."""
@@ -37,7 +37,7 @@ class HalfSaid(NamedTuple):
 
 
 def half_said(reducer: Reducer, since: int) -> HalfSaid:
-    """What the run that began after version `since` said. Costs what it changed, and a step for each message."""
+    """The messages of the run that began after version `since`. Costs a step for each change and each message."""
     changes = reducer.changes(since)
     added = frozenset(changes.added)
     changed = frozenset(changes.changed) - added
@@ -50,7 +50,7 @@ def half_said(reducer: Reducer, since: int) -> HalfSaid:
     ]
     for message in reversed(reducer.messages):
         if isinstance(message, ToolMessage) and message.id in added and _is_not_run(message):
-            continue  # an earlier try, which nothing came of, left the answers to the calls of the broken run
+            continue  # an earlier try that brought nothing has answered the calls of the broken run
         if isinstance(message, UserMessage | ToolMessage):
             break
         if not isinstance(message, AssistantMessage | ReasoningMessage):

@@ -1,6 +1,4 @@
-"""Headers as an application gives them, checked where it does: `TypeError` for a wrong type, `ValueError` for what no
-header can be.
-"""
+"""Headers of the application, checked where they are given. The only place that knows the syntax of a header."""
 
 from __future__ import annotations
 
@@ -18,7 +16,10 @@ _NO_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def header_fields(headers: Any) -> Fields:
-    """A mapping, or pairs, of str (in Latin-1) or bytes, as pairs of bytes. None has none."""
+    """A mapping, or pairs, of str (in Latin-1) or bytes, as pairs of bytes. None means no headers.
+
+    Raises: `TypeError` for a wrong type, `ValueError` for a name or a value that HTTP cannot carry.
+    """
     if headers is None:
         return []
     pairs = headers.items() if isinstance(headers, Mapping) else headers

@@ -80,16 +80,17 @@ Owned: TypeAlias = tuple[httpx2.Response | httpx2.AsyncClient, ...]
 class HttpAgent:
     """An AG-UI endpoint over HTTP. Makes runs; several may go on at the same time.
 
-    `url` is an http or https address with a host; it may be relative to the `base_url` of the client. `headers` go with
-    every request, before those of the protocol. `client` is an `httpx2.AsyncClient` of the application's, with its
-    proxies, certificates, credentials, cookies and kept connections; the agent never closes it. Timeouts are in
-    seconds, None for none: `connect_timeout` to reach the host, `idle_timeout` between any two reads (keep-alive
-    comments count), `event_timeout` of waiting without an event (they do not count).
+    `url`: an http or https address with a host; it may be relative to the `base_url` of the client.
+    `headers`: for every request; those of the protocol come after them.
+    `client`: an `httpx2.AsyncClient` with proxies, certificates, credentials, cookies; the agent never closes it.
+    `connect_timeout`: seconds to reach the host; None for none, as for the next two.
+    `idle_timeout`: seconds between any two reads; keep-alive comments count as reads.
+    `event_timeout`: seconds of waiting without an event; keep-alive comments do not count.
+    `max_protocol_version`: of a peer that is old, such as `"0.0.57"`; the input leaves out, with a warning, what that
+    cannot read (OLD-3..5).
+    `middleware`, `policy`, `limits`: of the reducers that runs make.
 
-    `max_protocol_version` pins a peer that is known to be old, such as `"0.0.57"`: what it cannot read is left out of
-    the input, with a warning (OLD-3..5). `policy`, `limits` and `middleware` are for the reducers that runs make.
-
-    An option of a wrong type is a `TypeError` here, and a value that makes no sense a `ValueError`.
+    Raises: `TypeError` for an option of a wrong type, `ValueError` for a value that makes no sense.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class HttpAgent:
 
     @property
     def url(self) -> str:
-        """Where runs are sent; a new address is for the runs that are entered after it was set."""
+        """The address of the runs. A new address counts for runs that are entered later."""
         return self._url
 
     @url.setter
@@ -152,12 +153,14 @@ class HttpAgent:
     ) -> HttpRun:
         """One run: `async with agent.run(run_input) as run`, where `run` is what `follow` gives.
 
-        The input is a struct, a wire dict, JSON, or an object of `ag_ui.core`. `reducer` is one to go on with, which
-        brings its own policy and limits; without one, the run starts from the messages and the state of the input.
+        `run_input`: a struct, a wire dict, JSON, or an object of `ag_ui.core`.
+        `reducer`: the reducer to go on with, with its own policy and limits; if not said, a new one starts from the
+        messages and the state of the input.
+        `headers`: for this request, after those of the agent.
 
-        Entering the block raises `ProtocolError` before anything is sent when the input is malformed (PROC-16), and
-        `TransportError` when the peer cannot be reached or answers with anything but an event stream. A connection that
-        breaks later, or is idle for too long, is a `TransportError` of `updates()`, and the run is truncated.
+        Raises: on entering the block `ProtocolError` for a malformed input, before anything is sent (PROC-16), and
+        `TransportError` if the peer cannot be reached or does not answer with an event stream. In `updates()`
+        `TransportError` if the connection breaks or is idle for too long; the run is then truncated.
         """
         return HttpRun(partial(self._begin, run_input, reducer, _fields(headers)))
 
@@ -172,7 +175,7 @@ class HttpAgent:
         return LiveRun(WireSource(reads), reducer, lambda: tuple(log))
 
     async def _send(self, run_input: RunAgentInput, headers: Fields) -> tuple[AsyncGenerator[bytes, None], Owned]:
-        """The pieces of the answer, an open event stream, and what is to be closed after them."""
+        """The pieces of the answer, an open event stream, and the objects to close after them."""
         if self._client is not None:
             response = await self._post(self._client, run_input, headers)
             return response.aiter_bytes(), (response,)
@@ -234,7 +237,7 @@ class HttpRun:
 
 
 def _problem(response: httpx2.Response) -> str | None:
-    """Why a response is no event stream, or None when it is one."""
+    """The problem of a response that is not an event stream; None for an event stream."""
     status, url = response.status_code, _public(response.url)
     if response.has_redirect_location:
         target = quoted(_public(response.headers["location"]))
@@ -268,7 +271,7 @@ _ours: ContextVar[bool] = ContextVar("agui_core.stream.http_agent", default=Fals
 
 @contextmanager
 def _discreet() -> Iterator[None]:
-    """Meanwhile the record that httpx2 makes of each request holds no secrets of the address."""
+    """In this block the log records of httpx2 hold no secrets of the address."""
     token = _ours.set(True)
     try:
         yield
@@ -286,14 +289,14 @@ logging.getLogger("httpx2").addFilter(_hide_secrets)
 
 
 def _largest(run_input: RunAgentInput) -> str:
-    """Which messages make an input as large as it is."""
+    """The largest messages of an input that was too large."""
     sizes = sorted(((len(encode(message)), message) for message in run_input.messages), key=lambda pair: -pair[0])
     told = ", ".join(f"{quoted(message.id)} ({message.role}, {size:,} bytes)" for size, message in sizes[:_TOLD])
     return f"its largest messages: {told}" if told else "it has no messages"
 
 
 async def _excerpt(response: httpx2.Response) -> str:
-    """The beginning of the body, as much as comes soon."""
+    """The beginning of the body, as far as it comes within `_PATIENCE`."""
     body = b""
     with anyio.move_on_after(_PATIENCE):
         with suppress(*_FAILURES):
@@ -320,7 +323,7 @@ async def _end(pieces: AsyncGenerator[bytes, None]) -> None:
 
 
 async def _close(*owned: httpx2.Response | httpx2.AsyncClient) -> None:
-    """Close each of these, whatever happens, at once or never."""
+    """Close each, shielded, for at most a second; then abandon it."""
     for it in owned:
         with anyio.move_on_after(CLOSING, shield=True):
             with suppress(*_FAILURES):
@@ -370,7 +373,7 @@ class _Reads:
         await _close(*self._owned)
 
     async def _in_time(self, timeout: float) -> bytes:
-        """The next piece, unless events have been waited for too long. Time in which nobody waits does not count."""
+        """The next piece. Raises `TransportError` when events were waited for too long; only time of waiting counts."""
         if self._reducer.version != self._version:
             self._version = self._reducer.version
             self._waited = 0.0
@@ -387,8 +390,8 @@ class _Reads:
 
 
 def _check_url(url: str, client: httpx2.AsyncClient | None) -> None:
-    """Refuse what is no address; one without scheme and host is completed by the client, if that has a `base_url`."""
-    # Where a password holds a slash or the like, nobody can tell which part of the text is secret.
+    """Refuse a wrong address. The client completes an address without scheme and host, if it has a `base_url`."""
+    # If a password holds a slash or the like, the secret part of the text cannot be told.
     told = "not shown, since it may hold a password" if "@" in url else quoted(re.split("[?#]", url)[0])
     problem = f"url is {told}, but takes an http or https address with a host, such as 'http://127.0.0.1:8000/'"
     try:
@@ -413,7 +416,7 @@ def _fields(headers: Headers | None) -> Fields:
 
 
 def _is_unreachable(error: Exception) -> bool:
-    """Whether it is a failure of the transport, alone or in a group, and not a mistake that would only be repeated."""
+    """Whether it is a failure of the transport, alone or in a group. Other errors are mistakes, which would repeat."""
     if isinstance(error, ExceptionGroup):
         return all(map(_is_unreachable, error.exceptions))
     return isinstance(error, _UNREACHABLE)

@@ -1,10 +1,10 @@
-"""Where a whole JSON object ends a read of JSON Lines without a line end behind it.
+"""Whether a read of JSON Lines ends with a whole JSON object, and so ends its line though no line end follows.
 
-Sources whose items are the JSON texts of whole events write no line ends. An object that is closed cannot go on, so
-the end of such an item counts as the end of its line, and its event needs not wait for the next item.
+Sources whose items are the JSON texts of whole events write no line ends. A closed object cannot go on, so the end of
+such an item ends its line, and its event does not wait for the next item.
 
-Costs: one search for the last line end of a read. Only when a read ends with a brace, one pass over what stands behind
-that line end and was not yet passed over, at the speed of `split`; so linear in the length, however a record is cut.
+Costs: one search for the last line end of a read. When a read ends with a brace, also one pass over the new text after
+that line end, at the speed of `split`. So the cost is linear, however a record is cut.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class JsonLineEnd:
     _escape: bytes
     _quoted: int
     _unseen: list[bytes]
-    """Pieces behind those that the others speak of."""
+    """Pieces after the text that the other fields count."""
 
     def __init__(self) -> None:
         self._restart()
@@ -33,7 +33,7 @@ class JsonLineEnd:
     def closes(self, read: bytes) -> bool:
         """Whether `read`, the next piece of the stream, ends with the last brace of an object; then a new line begins.
 
-        A brace inside a string is none. For what is no JSON the answer means nothing: it is refused either way.
+        Braces inside strings do not count. For text that is not JSON the answer means nothing: it is refused anyway.
         """
         begin = read.rfind(b"\n") + 1
         if begin:

@@ -1,4 +1,4 @@
-"""`Notifier`: wakes whoever waits for something new of a conversation."""
+"""`Notifier`: wakes the tasks that wait for news of a run or of a conversation."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ __all__ = ["Notifier"]
 
 
 class Notifier:
-    """Wakes the readers of a conversation."""
+    """Wakes the readers. Made anywhere, waited for inside the event loop."""
 
     __slots__ = ("_event", "closed", "serial")
 
     def __init__(self) -> None:
         self.serial = 0
-        """Grows whenever there is something new to look at."""
+        """Grows with all news; a reader compares it with the serial that it saw last."""
         self.closed = False
-        """Nothing more will come."""
+        """No more news will come."""
         self._event: Event | None = None
 
     def tell(self) -> None:
-        """There is something new."""
+        """There is news."""
         self.serial += 1
         self.wake()
 
@@ -31,12 +31,12 @@ class Notifier:
             self._event = None
 
     def close(self) -> None:
-        """This was the last."""
+        """There will be no more news."""
         self.closed = True
         self.wake()
 
     async def wait(self) -> None:
-        """Wait for something new."""
+        """Wait until the readers are woken."""
         if self._event is None:
             self._event = Event()
         await self._event.wait()

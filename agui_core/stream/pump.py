@@ -1,10 +1,10 @@
-"""One source and one reducer, and the task that reads ahead for the readers that look at what is there.
+"""`Pump`: one source, one reducer, and the task that reads ahead of the readers.
 
-Whoever pulls is one task: the reader's own (`EveryEvent`), or the pump (for `Paced` readers). The pump stops when the
-first thing that nobody has taken is an interval old, so it is at most one interval ahead of the quickest reader. A
-wait is a place where a task may be cancelled, and at each of them all that was pulled has been applied.
+One task pulls: the reader's own (`EveryEvent`), or the pump (for `Paced` readers). The pump rests when the oldest news
+that no reader has taken is an interval old, so it is at most one interval ahead of the quickest reader. A task may be
+cancelled at each wait, and at each wait everything that was pulled has been applied.
 
-Costs per item: one pull, one look at the clock, and one wake-up of the readers that wait.
+Costs per item: one pull, one look at the clock, and one wake-up of the waiting readers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from agui_core.stream.source import WireSource, is_foreign_cancellation
 __all__ = ["Pump"]
 
 _TURN = 64
-"""Events that come singly between two checkpoints; a piece of the wire, which holds many, has one of its own."""
+"""Single events between two checkpoints. A piece of the wire holds many, and has a checkpoint of its own."""
 
 _NO_STEPS: Iterator[None] = iter(())
 
 
 class Pump:
-    """What the readers of one run share. Made inside the event loop."""
+    """Shared by the readers of one run. Made inside the event loop."""
 
     def __init__(self, source: WireSource, reducer: Reducer) -> None:
         self.source = source
@@ -53,7 +53,7 @@ class Pump:
     # --- the pump -------------------------------------------------------------------------------------------------
 
     async def pump(self) -> None:
-        """Read, apply and tell the readers, from the first time that one of them asks until the end or until `stop`."""
+        """Read, apply and tell the readers, from a reader's first wait until the end or `stop`."""
         try:
             with self._scope:
                 await self._wanted.wait()
@@ -75,7 +75,7 @@ class Pump:
             await self.notifier.wait()
 
     def take(self) -> None:
-        """A reader looks at what there is, so the pump may go on."""
+        """A reader takes the news, so the pump may go on."""
         self._untaken_since = math.inf
         self._taken.set()
 
@@ -101,10 +101,10 @@ class Pump:
                 self._untaken_since = current_time()
             self.notifier.tell()
 
-    # --- for whoever pulls ------------------------------------------------------------------------------------------
+    # --- for the task that pulls ------------------------------------------------------------------------------------
 
     async def pull(self) -> object:
-        """The next item. At the end of the source, or when it fails, `over` is set, and the result means nothing."""
+        """The next item. At the end of the source, and when it fails, `over` is set and the result means nothing."""
         try:
             return await self.source.pull()
         except StopAsyncIteration:
@@ -130,7 +130,7 @@ class Pump:
             self._end(news=True)
 
     async def close(self) -> None:
-        """Close the source; what that raises is kept for the end of the block."""
+        """Close the source. An exception is kept for the end of the block."""
         try:
             await self.source.close()
         except Exception as error:

@@ -1,6 +1,6 @@
-"""The two iterators over a run: one that shows every event, and one that shows what there is at its own pace.
+"""The async iterators over a run: `EveryEvent`, an update per event, and `Paced`, merged updates at a pace.
 
-They are classes, not generators: breaking out of a loop leaves nothing behind, and leaving the block closes things.
+They are classes, not generators: a loop may be left anywhere, and leaving the block closes what they hold.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["EveryEvent", "Paced", "Reader", "check_interval"]
 
 
 def check_interval(interval: float) -> None:
-    """Refuse what is no number of seconds."""
+    """Raise `TypeError` or `ValueError` for anything but a number of seconds, 0 or more."""
     check_options(_OPTIONS, interval=interval)
 
 
@@ -46,7 +46,7 @@ class Reader:
 
 
 class EveryEvent(Reader):
-    """An update after every event; pulls the source only when it is asked for more, in the task that asks."""
+    """An update after every event. All work happens inside `__anext__`, in the caller's task."""
 
     __slots__ = ("_pump",)
 
@@ -55,7 +55,7 @@ class EveryEvent(Reader):
         self._pump = pump
 
     async def __anext__(self) -> Update:
-        # What was pulled and is not yet applied is applied without a wait, unless it was left behind.
+        # The rest of the last item is applied without a wait, unless `drop` gave it up.
         try:
             for _ in self._pump.steps:
                 return Update(self._read_mark)
@@ -96,9 +96,7 @@ class EveryEvent(Reader):
 
 
 class Paced(Reader):
-    """An update whenever there is something new, at most one per interval; what came in between is in the same
-    update.
-    """
+    """An update whenever there is news, at most one per interval. News in between goes into the same update."""
 
     __slots__ = ("_interval", "_next", "_pump", "_seen")
 
@@ -115,7 +113,7 @@ class Paced(Reader):
             return await self._wait()
 
     async def aclose(self) -> None:
-        """Read no more. The others go on, and are not held up by this one's interval."""
+        """Read no more. The interval of this reader does not hold up the others any longer."""
         with self._guard:
             if self._interval in self._pump.intervals:
                 self._pump.intervals.remove(self._interval)

@@ -8,9 +8,8 @@
     Starlette(routes=[Route("/agent", agui.serve(handler))])
     fastapi_app.add_route("/agent", agui.serve(handler))       # `mount` would answer under /agent/ only
 
-What the request may do wrong is answered before the handler is called: 405 for a method other than POST, 415 for a body
-that is not declared as JSON, which also keeps forms of other sites away, or that has a content encoding, 413 for one
-that is too long, 422 for an input that is malformed. Answers to errors are JSON.
+A bad request is answered before the handler is called, in JSON: 405, 413 and 415 (`asgi.PostEndpoint`), and 422 for an
+input that is malformed.
 """
 
 from __future__ import annotations
@@ -51,14 +50,19 @@ def serve(
 ) -> ServeEndpoint:
     """An ASGI application that answers each POST with the events of `handler(run_input)`.
 
-    `handler` takes a `RunAgentInput` and gives an async iterable of events, or is a coroutine function that returns
-    one. Its events pass a `Conformer` and are sent by an `EventStream`, which says what becomes of errors; it is
-    cancelled when the client leaves. `max_body` is in bytes, `ping` in seconds. `allow_origins` are the origins, or
-    `"*"`, whose pages may call the endpoint; nobody else gets CORS headers. The path is not looked at. Who may call at
-    all is for a middleware in front.
+    The events pass a `Conformer` and are sent by an `EventStream`, which says what becomes of errors. A client that
+    leaves cancels the handler. The path is not looked at.
+
+    `handler`: takes a `RunAgentInput` and gives an async iterable of events; it may be a coroutine function.
+    `ping`: seconds without an event after which a comment is sent; None for none.
+    `max_body`: bytes of a request's body.
+    `allow_origins`: the origins, or `"*"`, whose pages may call the endpoint; others get no CORS headers.
+    `limits`: of the run input and of the events.
 
     Refused before the handler is called, with JSON that says why: 405 for anything but POST, 415 for a body that is not
     declared as `application/json`, 413 for one longer than `max_body`, 422 for an input that is malformed.
+
+    Raises: `TypeError` or `ValueError` for an option that does not fit.
     """
     if not callable(handler):
         raise TypeError(f"a handler is a function of a run input, not a {type(handler).__name__}")
@@ -82,7 +86,7 @@ class ServeEndpoint(PostEndpoint):
         await EventStream(events, self._ping, limits=self._limits, headers=cors)(scope, receive, send)
 
     def _input(self, body: bytes) -> RunAgentInput:
-        """The input, translated and enforced as everything that is received (PROC-1)."""
+        """The run input, upgraded and enforced as received data is (PROC-1). Raises `Refused`."""
         findings = Findings()
         try:
             kept = read_shape(
@@ -102,7 +106,7 @@ class ServeEndpoint(PostEndpoint):
 
 
 class _Events:
-    """What a handler gives, whichever way it gives it. The handler is called, and closed, in the task that pulls."""
+    """The events of a handler, sync or async. The handler is called, and closed, in the task that pulls."""
 
     def __init__(self, handler: Handler, run_input: RunAgentInput) -> None:
         self._handler = handler

@@ -1,4 +1,4 @@
-"""A source of items: pulled by one task at a time, and closed in the task that pulled it."""
+"""`WireSource`: an async iterable that one task at a time pulls, and the same task closes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ CLOSING = 1.0
 
 
 class WireSource:
-    """The iterator of an async iterable, and its end. A pending `pull` is only ever cancelled with the task it waits
-    in.
-    """
+    """The iterator of an async iterable, and its end. A pending `pull` is cancelled only with the task that waits."""
 
     __slots__ = ("_abandoned", "_busy", "_closed", "_iterator")
 
@@ -30,7 +28,10 @@ class WireSource:
         self._closed = False
 
     async def pull(self) -> object:
-        """The next item. Raises what the iterator raises, `StopAsyncIteration` at its end."""
+        """The next item.
+
+        Raises: what the iterator raises; `StopAsyncIteration` at its end.
+        """
         self._busy = True
         try:
             return await self._iterator.__anext__()
@@ -40,9 +41,11 @@ class WireSource:
                 await self.close()
 
     async def close(self) -> None:
-        """Close the iterator, once. While another task waits in `pull`, that task does it as soon as it is back.
+        """Close the iterator, once. While another task waits in `pull`, that task closes it when it is back.
 
-        Raises what closing raises, save that it is given up after `CLOSING` seconds.
+        Closing is abandoned after `CLOSING` seconds.
+
+        Raises: what the iterator's `aclose` raises.
         """
         if self._busy:
             self._abandoned = True
@@ -55,5 +58,5 @@ class WireSource:
 
 
 def is_foreign_cancellation() -> bool:
-    """Whether a cancellation that came out of `pull` is not ours: the source waited for a task that was cancelled."""
+    """Whether a cancellation from `pull` is the source's own: it waited for a task that was cancelled."""
     return current_effective_deadline() != -math.inf

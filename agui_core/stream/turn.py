@@ -1,7 +1,7 @@
-"""One turn of a conversation, from what the user said until nobody but the user has to act, and reading it.
+"""`Turn`: one turn of a conversation, from the user's message until the user has to act again, and its readers.
 
-A turn runs in a task of its conversation's block; it goes on whether or not anybody reads. Readers get merged updates,
-at their own pace, and cost nothing while they do not read.
+A turn runs in a task of its conversation's block, with or without readers. Readers get merged updates at their own
+pace, and cost nothing between two reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ same again and got the same answer; `stopped`: by `Conversation.stop` or by leav
 
 
 class Chat(Protocol):
-    """What a reader sees of a conversation."""
+    """The part of a conversation that a reader needs."""
 
     stopped: bool
 
@@ -95,8 +95,9 @@ class Turn:
         return self.ending
 
     def __aiter__(self) -> Updates:
-        """A new reader. After the last update it raises `error`, if there is one. Any number may read; leaving the loop
-        does not stop the turn.
+        """A new reader; there may be any number. After the last update it raises `error`, if there is one.
+
+        Leaving the loop does not stop the turn.
         """
         return Updates(self._chat, self._notifier, self._task, self._task.since)
 
@@ -109,7 +110,7 @@ class ChatUpdate(Update):
     def __init__(self, read_mark: ReadMark, stopped: bool) -> None:
         super().__init__(read_mark)
         self.stopped = stopped
-        """The user stopped it: then a run that is `truncated` is no fault of the agent."""
+        """The user stopped it. A run that is `truncated` is then not the agent's fault."""
 
 
 class Updates(Reader):
@@ -138,7 +139,7 @@ class Updates(Reader):
             return ChatUpdate(self._read_mark, self._chat.stopped)
 
     def _last(self) -> int | None:
-        """The serial of the last news, once that is known."""
+        """The serial after which no news comes, None while it is not known."""
         if self._turn is not None:
             return self._turn.last
         return self._notifier.serial if self._notifier.closed else None

@@ -1,8 +1,10 @@
-"""Rounds: the runs of one turn, and what has to happen between them.
+"""`TurnRunner`: the runs of one turn, and the answers between them.
 
-A run; then the calls it left are answered and its interrupts too, as far as the application and its people do so; then
-the next run, with these answers. Nothing here starts a task; a round may be cancelled at any wait, and leaves the
-thread as it then is.
+A run; the answers of the application and its people to its calls and interrupts; the next run, with these answers.
+Nothing here starts a task. A round may be cancelled at any wait, and leaves the thread as it is then.
+
+`Calls.continue_with` has a loop of its own, for applications that send themselves: `tools` cannot know this room, and
+there nothing is retried, stopped, owed or asked of interrupts, which is most of the loop here.
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ from agui_core.wire import validate
 __all__ = ["Agent", "OnInterrupt", "TurnRunner"]
 
 OnInterrupt: TypeAlias = Callable[[Interrupt], Awaitable[Any]]
-"""Answers an interrupt: None for no answer yet; a `ResumeEntry` says it in full; True, False or a `Verdict` are for one
-that asks for approval; any other JSON value is the payload."""
+"""Answers an interrupt: None for no answer yet; a `ResumeEntry` in full; True, False or a `Verdict` where it asks for
+approval; any other JSON value is the payload."""
 
 _ENDED = frozenset({"failed", "rejected"})
-"""After these the next stream takes a renewed reducer: this one was refused, or may not begin with an error (RUN-7)."""
+"""After these the next stream takes a renewed reducer: the old one refuses more, or an error at its begin (RUN-7)."""
 
 
 class Agent(Protocol):
@@ -48,12 +50,12 @@ class Agent(Protocol):
     def run(self, run_input: RunAgentInput, /) -> Any:
         """One run: an async context manager that yields a `LiveRun`, or an async iterable of events or bytes.
 
-        A `run` that makes a `LiveRun` takes a keyword argument `reducer`, and applies the run to that one.
+        A `run` that makes a `LiveRun` takes a keyword argument `reducer`, and applies the run to that reducer.
         """
 
 
 class TurnRunner:
-    """What a conversation does between two words of the user, and what it has to remember for that."""
+    """The work of a conversation between two messages of the user, and the memory that this takes."""
 
     def __init__(
         self,
@@ -76,9 +78,9 @@ class TurnRunner:
         self.answers: dict[str, list[ResumeEntry]] = {}
         """Answers to interrupts by id, until all have one; several where interrupts share an id, in their order."""
         self.owed = False
-        """The user said something that no run has taken up."""
+        """No run has taken up the user's last message."""
         self.broke_at: int | None = None
-        """The version of the reducer before the last run that began, unless that came whole."""
+        """The version of the reducer before the last run that began; None if that run came whole."""
         self._trying: tuple[int, Run] | None = None
         """The version before the run that is asked for now, and the run before it."""
         self.decisions = 0
@@ -102,8 +104,8 @@ class TurnRunner:
 
     @property
     def since(self) -> int | None:
-        """The version of the reducer before the run that `retry` takes the place of. It stays that one until another
-        run begins: an agent that cannot be reached is asked again.
+        """The version of the reducer before the run that `retry` replaces. It stays until another run begins: an agent
+        that cannot be reached is asked again.
         """
         if self._trying is None or not self._began(self._trying[1]):
             return self.broke_at
@@ -116,23 +118,25 @@ class TurnRunner:
 
     @property
     def is_due(self) -> bool:
-        """Whether the next input has something to say. Interrupts of a resume that was refused are still open, though
-        the run that asked them is not the last any more (OPEN-16).
+        """Whether the next input has something to say. Interrupts of a refused resume are still open, though another
+        run came last (OPEN-16).
         """
         return self.calls.ready() or bool(self.calls.interrupts and not self.calls.waiting().interrupts)
 
     def say(self, message: UserMessage) -> None:
-        """The user's message."""
+        """Add the user's message to the thread."""
         self.reducer.add(message)
         self.owed = True
 
     async def play(self, *, forced: bool, again: bool = False) -> Ending:
-        """Run after run. `forced`: the first one is sent whatever was answered before; `again`: in the place of the
-        last run, which broke.
+        """Run after run, to the end of the turn. Gives the reason for the end.
+
+        `forced`: send the first run without an answer to the last one.
+        `again`: the first run replaces the last run, which broke.
         """
         asked: object = None
         runs = 0
-        went_on = False  # for nothing but calls of tools that nobody has
+        went_on = False  # with nothing to say but that some tools are unknown
         while True:
             if not forced:
                 if self.reducer.status in BROKEN and not self.calls.interrupts:
@@ -153,7 +157,7 @@ class TurnRunner:
                 asked = asking
             if runs == self._max_rounds:
                 return "rounds"
-            await checkpoint()  # stopped meanwhile: what came is kept, and not sent
+            await checkpoint()  # a stop during the answers: they are kept, and not sent
             runs += 1
             retry = self._half_said() if again else None
             forced = again = False
@@ -185,16 +189,14 @@ class TurnRunner:
         return said
 
     async def _exchange(self, retry: HalfSaid | None = None) -> None:
-        """One run, which has the reducer's messages and state to start from, and leaves its own there. With `retry` it
-        takes the place of what the broken run said.
-        """
+        """One run, from the reducer's messages and state on. With `retry` it replaces those of the broken run."""
         calls = self.calls
         if self.reducer.status in _ENDED:
             self._note(self.reducer.warnings)
             calls.renew()
         late = {interrupt.id: None for interrupt in calls.interrupts if expired(interrupt)}
         if late:
-            calls.resume(late)  # whatever was decided, they can only be given up by now (INT-8)
+            calls.resume(late)  # decided or not, they can only be given up now (INT-8)
         run_input = calls.next_input(thread_id=self.thread_id, **self._options)
         self.answers = {}  # ids come again, with other questions
         reducer = self.reducer
@@ -240,11 +242,11 @@ class TurnRunner:
         return follow(run, reducer=self.reducer) if isinstance(run, AsyncIterable) else run
 
     def _began(self, before: Run) -> bool:
-        """Whether a run has begun since. A refusal makes none, though the status changes."""
+        """Whether a run has begun since `before`. A refusal changes the status, but begins no run."""
         return self.reducer.run is not before
 
     def _conclude(self, version: int, before: Run) -> None:
-        """The run is over, if it got as far as to begin: add what it took (USE-4, USE-5)."""
+        """The run is over. If it began, add its tokens (USE-4, USE-5)."""
         self._trying = None
         if not self._began(before):
             return
@@ -258,7 +260,7 @@ class TurnRunner:
         self.usage = self.usage.plus(usage or ())
 
     def _note(self, warnings: Iterable[ProtocolWarning]) -> None:
-        """Keep the warnings of what goes away."""
+        """Keep the warnings of a reducer or a run that goes away."""
         for each in warnings:
             self.log.add_all(
                 each.rule,
@@ -272,7 +274,7 @@ class TurnRunner:
     # --- between runs ---------------------------------------------------------------------------------------------
 
     async def _answer(self) -> None:
-        """Answer the calls that are ours, and the interrupts, as far as that goes now."""
+        """Answer the calls that are ours, and the interrupts, as far as possible now."""
         version = self.reducer.version
         try:
             await self.calls.answer(self._confirm, before_effect=self._before_effect, progress=self._progress)
@@ -304,7 +306,7 @@ class TurnRunner:
             self.answers = {}
 
     def _entry(self, interrupts: list[Interrupt]) -> ResumeEntry | None:
-        """What goes out for the interrupts that share an id; None when one of them has no answer yet."""
+        """The entry for the interrupts that share an id; None while one of them has no answer."""
         id = interrupts[0].id
         if any(map(expired, interrupts)):
             return ResumeEntry(interrupt_id=id, status="cancelled")
@@ -318,7 +320,7 @@ class TurnRunner:
             raise
 
     def _is_confirmed(self, interrupt: Interrupt) -> bool:
-        """Whether an interrupt is the business of `confirm`."""
+        """Whether `confirm` answers an interrupt."""
         return self._confirm is not None and (interrupt.reason == APPROVAL or interrupt.tool_call_id is not UNSET)
 
     async def _put(self, interrupt: Interrupt) -> ResumeEntry | None:
@@ -336,7 +338,7 @@ class TurnRunner:
         return answer
 
     def _asked(self) -> object:
-        """What the last run asked and what it was answered."""
+        """The questions of the last run and their answers, to tell whether the agent asks the same again."""
         found = self.reducer.tool_calls
         calls = [found[id] for id in self.reducer.run.calls_without_result if id in found]
         interrupts = [(i.reason, i.message, i.tool_call_id, i.response_schema) for i in self.calls.interrupts]
@@ -344,7 +346,7 @@ class TurnRunner:
 
 
 def _no_run(live: LiveRun) -> str:
-    """Why nothing that came was a run."""
+    """The error for a stream without a run."""
     dropped = [str(warning) for warning in live.warnings[-3:]]
     why = f": all that came was dropped ({'; '.join(dropped)})" if dropped else ""
     return f"the agent's stream ended before a run began{why}; `retry` asks again [RUN-1]"

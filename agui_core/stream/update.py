@@ -1,4 +1,4 @@
-"""What a reader gets: the conversation as it is when the reader looks, and still the same whenever it looks again."""
+"""`Update`: the conversation at the reader's first look, frozen from then on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ReadMark", "Update"]
 
 
 class ReadMark:
-    """How far one reader has looked. Changes are counted from the last update that was read, so none is ever missed."""
+    """How far one reader has read. Changes count from its last read update, so none is missed."""
 
     __slots__ = ("reducer", "since")
 
@@ -36,7 +36,7 @@ class Update:
     """What a reader of a run gets: messages, state and what changed. Frozen at the first read of anything in it, and
     one that is not read costs nothing.
 
-    A read costs what changed since the update that the same reader read before, plus one pointer per message.
+    A read costs the changes since the reader's last read update, and one pointer per message.
     """
 
     __slots__ = ("_read_mark", "_shown")
@@ -56,12 +56,12 @@ class Update:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All messages. One that did not change is the same object as in the update before."""
+        """All messages. An unchanged message is the same object as in the update before."""
         return self._read().messages
 
     @property
     def state(self) -> Any:
-        """The state, a plain JSON value that is never changed in place, nor may you change it."""
+        """The state, a plain JSON value. It is never changed in place; do not change it either."""
         return self._read().state
 
     @property
@@ -76,7 +76,7 @@ class Update:
 
     @property
     def changes(self) -> Changes:
-        """What differs from the update that this reader read before this one."""
+        """The differences from the update that this reader read before."""
         return self._read().changes
 
     def _read(self) -> _Shown:

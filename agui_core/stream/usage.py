@@ -1,4 +1,4 @@
-"""Tokens spent over several runs, with what is not known kept apart from nothing (USE-1..5).
+"""Tokens spent over several runs. Unknown counts are not zero (USE-1..5).
 
 Counts of runs are added per provider and model. A count that a run leaves out is unknown, not zero, so each sum says
 how many counts are missing from it; parts (cached, reasoning) are summed beside the totals and never added to them.
