@@ -1,4 +1,4 @@
-"""Finds the corpora and the reference client. What is not there is not collected, unless CI demands it."""
+"""Finds the corpora and the reference client: what is not there is not collected, unless CI demands it. Options."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from agui_core.tools.concurrency import abandoned_threads
+from support import properties
 from support.corpora import reference_root, shared_root
-
-# How long an example takes is no matter of the tests.
-settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("steady")
 
 SHARED = shared_root()
 _NEEDS_SHARED = [
@@ -36,6 +32,14 @@ collect_ignore = [
     *([] if SHARED else _NEEDS_SHARED),
     *([] if reference_root() else ["corpora/test_reference.py"]),
 ]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="eight times as many examples of each property")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    properties.load(thorough=config.getoption("--thorough"))
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agui_core as agui
 from support.events import FINISHED, STARTED
+from support.properties import examples
 
 # --- changes ----------------------------------------------------------------------------------------------------------
 
@@ -53,7 +54,7 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, st.lists(MESSAGES, max_size=3))
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_every_message_that_went_or_came_is_told(held: list[Any], snapshots: list[list[Any]]) -> None:
     reducer = agui.Reducer(messages=held, policy="lenient")
     reducer.apply(STARTED)
@@ -141,7 +142,7 @@ PIECES = st.lists(
 
 
 @given(PIECES)
-@settings(deadline=None, max_examples=200)
+@examples(200)
 def test_conform_and_compact_make_the_ids_that_the_reducer_makes(events: list[Any]) -> None:
     whole = agui.reduce(events, policy="lenient")
     for make in (agui.conform, agui.compact):

@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agui_core as agui
 from support.events import STARTED
+from support.properties import examples
 
 
 def outcome(reducer: agui.Reducer) -> Any:
@@ -123,7 +124,7 @@ LIMITS = st.builds(
     st.sampled_from(["strict", "lenient"]),
     st.sampled_from(["sse", "lines"]),
 )
-@settings(deadline=None, max_examples=300)
+@examples(300)
 def test_any_cut_gives_the_same(events: list[Any], sizes: list[int], limits: Any, policy: Any, form: str) -> None:
     events = [STARTED, *events]
     whole = one_by_one(events, limits, policy)

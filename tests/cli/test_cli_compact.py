@@ -119,7 +119,7 @@ def test_mode_and_link_stay(agui: Run, tmp_path: Path) -> None:
     assert own.stat().st_size < SAMPLE.stat().st_size
 
 
-@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="needs /dev/stdout and /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/stdout and /dev/full")
 def test_a_device_or_a_pipe_is_written_in_place(agui: Run, process: Callable[..., subprocess.Popen[bytes]]) -> None:
     out, _ = process("compact", SAMPLE, "-o", "/dev/stdout", "--to", "jsonl").communicate()
     assert out.decode() == agui("compact", SAMPLE, "--to", "jsonl").out

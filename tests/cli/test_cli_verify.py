@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import agui_core
 from agui_core.cli.input import RecordedInput
 from agui_core.cli.line_numbers import LineNumbers
 from support.events import FINISHED, STARTED
+from support.properties import examples
 from support.strategies import mutated_streams
 
 Run = Callable[..., Any]
@@ -156,9 +157,7 @@ def test_lines_are_those_of_the_file(agui: Run) -> None:
     ]
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None
-)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.lists(st.sampled_from(["\n", "\r", "\r\n", "data", "data: 1", "data:", ": c", "id", "{}", "d", "x"])), st.data()
 )
@@ -209,11 +208,7 @@ def test_findings_cannot_act_on_the_terminal(agui: Run, sse: Write) -> None:
     assert agui("verify", "--json", path).json["violations"][1]["type"] == evil
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(mutated_streams())
 def test_errors_are_what_strict_refuses(agui: Run, case: dict[str, Any]) -> None:
     """The first error is the event that `reduce` stops at; there is none when it does not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -318,6 +319,7 @@ async def follow(url: str) -> agui_core.Reducer:
     return run.reducer
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
 def test_it_is_an_endpoint_until_ctrl_c(process: Process) -> None:
     recorded = agui_core.Reducer()
     recorded.apply_sse(SAMPLE.read_bytes())
@@ -341,6 +343,7 @@ def test_the_sample_ends_well_in_a_chat(process: Process, agui: Run) -> None:
     assert "broken" not in ran.out
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
 def test_ctrl_c_ends_it_in_the_middle_of_a_run(process: Process, sse: Write) -> None:
     with (
         served(process, sse(stamped(0, 30_000))) as (url, running),

@@ -6,23 +6,18 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agui_core as agui
 from support.folding import canonical
+from support.properties import steady
 from support.strategies import Case, cut, mutated_streams, streams, to_lines, to_sse
 
 ANY_STREAM = streams(noise=True, length=40) | mutated_streams(length=30)
 POLICIES = st.sampled_from(["strict", "lenient"])
 
-steady = settings(
-    max_examples=60,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+fixed = steady(60)
 
 
 def seen(reducer: agui.Reducer) -> list[Any]:
@@ -72,7 +67,7 @@ def hold(case: Case, policy: Any) -> agui.Reducer:
     return agui.Reducer(**case["input"], policy=policy)
 
 
-@steady
+@fixed
 @given(ANY_STREAM, POLICIES)
 def test_restored_at_every_event(case: Case, policy: str) -> None:
     steady_one = hold(case, policy)
@@ -88,7 +83,7 @@ def test_restored_at_every_event(case: Case, policy: str) -> None:
     assert seen(moving) == seen(steady_one)
 
 
-@steady
+@fixed
 @given(ANY_STREAM, POLICIES, st.integers(1, 5))
 def test_restored_from_increments(case: Case, policy: str, every: int) -> None:
     reducer = hold(case, policy)
@@ -107,7 +102,7 @@ def test_restored_from_increments(case: Case, policy: str, every: int) -> None:
     assert seen(agui.Reducer.restore(*pieces)) == seen(reducer)
 
 
-@steady
+@fixed
 @given(ANY_STREAM, POLICIES, st.data())
 def test_increments_on_one_and_the_same_checkpoint(case: Case, policy: str, data: st.DataObject) -> None:
     reducer = hold(case, policy)
@@ -122,7 +117,7 @@ def test_increments_on_one_and_the_same_checkpoint(case: Case, policy: str, data
         restored.checkpoint(since=reducer.version)
 
 
-@steady
+@fixed
 @given(ANY_STREAM, POLICIES, st.booleans(), st.data())
 def test_restored_in_the_middle_of_bytes(case: Case, policy: str, lines: bool, data: st.DataObject) -> None:
     encoded = b"\xef\xbb\xbf" + (to_lines if lines else to_sse)(case["events"])
@@ -141,7 +136,7 @@ def test_restored_in_the_middle_of_bytes(case: Case, policy: str, lines: bool, d
     assert seen(moving) == seen(steady_one)
 
 
-@steady
+@fixed
 @given(streams(length=30), st.data())
 def test_damage_is_refused(case: Case, data: st.DataObject) -> None:
     reducer = hold(case, "strict")

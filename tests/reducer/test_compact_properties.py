@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agui_core as agui
 from support.folding import canonical
+from support.properties import steady
 from support.strategies import Case, mutated_streams, streams
 
 LONG = streams(noise=True, length=60)
 LEAVE_OUT = [{}, {"keep_raw": False}, {"keep_custom": False, "keep_raw": False}]
 
-steady = settings(
-    max_examples=100,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+fixed = steady(100)
 
 
 def seen(reducer: agui.Reducer) -> str:
@@ -64,7 +59,7 @@ def accepted(case: Case) -> Case:
     return case
 
 
-@steady
+@fixed
 @given(LONG.map(accepted), st.sampled_from(LEAVE_OUT), st.booleans())
 def test_a_compacted_stream_replays_to_the_same(case: Case, options: dict[str, Any], known: bool) -> None:
     if known:
@@ -74,7 +69,7 @@ def test_a_compacted_stream_replays_to_the_same(case: Case, options: dict[str, A
     assert len(compacted) <= len(list(agui.conform(case["events"])))
 
 
-@steady
+@fixed
 @given(LONG.map(accepted))
 def test_it_survives_the_wire_and_a_second_compaction(case: Case) -> None:
     expected = seen(replay(case, case["events"]))
@@ -85,14 +80,14 @@ def test_it_survives_the_wire_and_a_second_compaction(case: Case) -> None:
     assert len(again) <= len(compacted)
 
 
-@steady
+@fixed
 @given(LONG.map(accepted), st.integers(0, 200))
 def test_truncated_streams_replay_to_the_same_open_items(case: Case, length: int) -> None:
     events = case["events"][:length]
     assert seen(replay(case, agui.compact(events))) == seen(replay(case, events))
 
 
-@steady
+@fixed
 @given(mutated_streams(length=40))
 def test_what_comes_before_a_refusal_is_there(case: Case) -> None:
     plain = agui.Reducer(**case["input"])
@@ -114,7 +109,7 @@ def test_what_comes_before_a_refusal_is_there(case: Case) -> None:
     assert seen(replay(case, compacted, end=False)) == seen(before)
 
 
-@steady
+@fixed
 @given(mutated_streams(length=40))
 def test_repaired_streams_replay_to_the_same(case: Case) -> None:
     compacted = list(agui.compact(case["events"], policy="lenient"))

@@ -8,12 +8,13 @@ from typing import Any
 import jsonpatch
 import jsonpointer
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agui_core.errors import LimitExceeded, PatchError
 from agui_core.limits import Limits
 from agui_core.reducer.json_patch import Document, apply_patch
+from support.properties import examples
 
 Operation = dict[str, Any]
 
@@ -110,7 +111,7 @@ def height(value: Any) -> int:
     return 0 if members is None else 1 + max(map(height, members), default=0)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.data())
 def test_a_patch_does_what_the_jsonpatch_package_does_or_nothing(data: st.DataObject) -> None:
     document = data.draw(DOCUMENTS)
@@ -135,7 +136,7 @@ def test_a_patch_does_what_the_jsonpatch_package_does_or_nothing(data: st.DataOb
     assert same(patch, patch_before)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data())
 def test_a_document_never_changes_what_it_handed_out_or_was_given(data: st.DataObject) -> None:
     """Patches, reads, copies and new values in any order: each document goes its own way, as deep copies would."""
@@ -170,7 +171,7 @@ def test_a_document_never_changes_what_it_handed_out_or_was_given(data: st.DataO
     assert all(same(value, as_it_was) for value, as_it_was in shown)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.data())
 def test_the_limits_hold_after_every_operation_and_no_sooner(data: st.DataObject) -> None:
     start = data.draw(st.dictionaries(KEYS, DOCUMENTS, max_size=3))

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
 from agui_core.reducer.partial_json.parser import PartialJson
+from support.properties import examples
 
-quick = settings(max_examples=250, deadline=None, derandomize=True)
+fixed = examples(250, derandomize=True)
 
 # The reference. `value_of` is rule 1 read aloud; `viable` asks msgspec whether any of many endings makes a document.
 
@@ -257,7 +258,7 @@ def same(left: Any, right: Any) -> bool:
     return repr(left) == repr(right)
 
 
-@quick
+@fixed
 @given(rendered, cuts)
 def test_final_value_is_that_of_the_standard_library(text: str, cuts: Sequence[int]) -> None:
     parser = PartialJson()
@@ -269,7 +270,7 @@ def test_final_value_is_that_of_the_standard_library(text: str, cuts: Sequence[i
     assert same(parser.value, msgspec.json.decode(text))
 
 
-@quick
+@fixed
 @given(rendered, cuts)
 def test_rule_8_nothing_shown_is_taken_back_and_copies_stay(text: str, cuts: Sequence[int]) -> None:
     parser = PartialJson()
@@ -284,7 +285,7 @@ def test_rule_8_nothing_shown_is_taken_back_and_copies_stay(text: str, cuts: Seq
         assert same(then, kept)
 
 
-@quick
+@fixed
 @given(rendered | damaged() | soup, cuts)
 def test_value_and_error_are_those_of_the_reference_wherever_the_cuts_are(text: str, cuts: Sequence[int]) -> None:
     fault = first_fault(text)
@@ -306,7 +307,7 @@ def test_value_and_error_are_those_of_the_reference_wherever_the_cuts_are(text: 
         str(parser.error).encode()
 
 
-@quick
+@fixed
 @given(damaged() | soup, cuts)
 def test_cuts_do_not_matter(text: str, cuts: Sequence[int]) -> None:
     whole, cut = PartialJson(), PartialJson()
@@ -321,7 +322,7 @@ def test_cuts_do_not_matter(text: str, cuts: Sequence[int]) -> None:
     assert (whole.path, whole.complete, whole.error) == (cut.path, cut.complete, cut.error)
 
 
-@quick
+@fixed
 @given(rendered, cuts)
 def test_path_leads_into_the_value_or_to_what_must_come(text: str, cuts: Sequence[int]) -> None:
     parser = PartialJson()
@@ -336,7 +337,7 @@ def test_path_leads_into_the_value_or_to_what_must_come(text: str, cuts: Sequenc
     assert parser.path == ()
 
 
-@quick
+@fixed
 @given(st.integers(1, 12), st.integers(1, 12), st.lists(st.booleans(), min_size=12, max_size=12), cuts)
 def test_depth_limit_is_exact(limit: int, depth: int, objects: list[bool], cuts: Sequence[int]) -> None:
     opening = ['{"a":' if is_object else "[" for is_object in objects[:depth]]

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import agui_core as agui
 from support.events import FINISHED, STARTED
 from support.folding import canonical, fold, fold_bytes
+from support.properties import steady
 from support.strategies import (
     Case,
     cut,
@@ -29,14 +30,7 @@ from support.strategies import (
 ANY_STREAM = streams(noise=True) | mutated_streams()
 POLICIES = ("strict", "lenient")
 
-steady = settings(
-    max_examples=150,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    phases=[Phase.generate, Phase.shrink],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+fixed = steady(150, phases=[Phase.generate, Phase.shrink])
 
 
 def _absent_as_none(value: Any) -> Any:
@@ -67,7 +61,7 @@ def _said(reducer: agui.Reducer) -> list[str]:
     return [str(warning) for warning in reducer.warnings]
 
 
-@steady
+@fixed
 @given(st.data(), ANY_STREAM, st.sampled_from(POLICIES), st.booleans())
 def test_bytes_may_be_cut_anywhere(data: st.DataObject, case: Case, policy: str, lines: bool) -> None:
     body = to_lines(case["events"]) if lines else to_sse(case["events"])
@@ -79,7 +73,7 @@ def test_bytes_may_be_cut_anywhere(data: st.DataObject, case: Case, policy: str,
     assert pieces.types == whole.types
 
 
-@steady
+@fixed
 @given(ANY_STREAM, st.sampled_from(POLICIES))
 def test_every_way_in_gives_the_same(case: Case, policy: str) -> None:
     """PROC-8: dicts, one JSON text per event, SSE and JSON Lines are judged alike."""
@@ -96,7 +90,7 @@ def test_every_way_in_gives_the_same(case: Case, policy: str) -> None:
         assert other.types == plain.types
 
 
-@steady
+@fixed
 @given(interleaved_items())
 def test_independent_items_may_interleave(items: tuple[list[Any], list[Any]]) -> None:
     in_order, merged = (fold([STARTED, *events, FINISHED]) for events in items)
@@ -124,7 +118,7 @@ def _push(events: list[Any]) -> Iterator[Any]:
     conformer.close()
 
 
-@steady
+@fixed
 @given(ANY_STREAM)
 def test_conform_then_reduce_equals_reduce(case: Case) -> None:
     plain = fold(case["events"], case["input"])
@@ -144,13 +138,13 @@ def test_conform_then_reduce_equals_reduce(case: Case) -> None:
     assert again.types == plain.types
 
 
-@steady
+@fixed
 @given(ANY_STREAM)
 def test_conformer_is_conform_pushed(case: Case) -> None:
     assert _drain(_push(case["events"])) == _drain(agui.conform(case["events"]))
 
 
-@steady
+@fixed
 @given(mutated_streams())
 def test_a_refused_event_changes_nothing(case: Case) -> None:
     refused = fold(case["events"], case["input"])
@@ -167,7 +161,7 @@ def test_a_refused_event_changes_nothing(case: Case) -> None:
     assert str(again.value) == str(refused.error)
 
 
-@steady
+@fixed
 @given(st.lists(wild_events, max_size=8), st.sampled_from(POLICIES), st.booleans())
 def test_nothing_but_our_errors_escapes_from_any_json(events: list[Any], policy: str, started: bool) -> None:
     if started:
@@ -177,13 +171,13 @@ def test_nothing_but_our_errors_escapes_from_any_json(events: list[Any], policy:
         assert isinstance(_picture(run.reducer), str)
 
 
-@steady
+@fixed
 @given(st.lists(st.binary(max_size=60), max_size=4), st.sampled_from(POLICIES), st.booleans())
 def test_nothing_but_our_errors_escapes_from_any_bytes(pieces: list[bytes], policy: str, lines: bool) -> None:
     fold_bytes(pieces, None, policy, lines=lines)
 
 
-@steady
+@fixed
 @given(st.data(), streams(), st.booleans())
 def test_nothing_but_our_errors_escapes_from_damaged_bytes(data: st.DataObject, case: Case, lines: bool) -> None:
     body = bytearray(to_lines(case["events"]) if lines else to_sse(case["events"]))
@@ -194,7 +188,7 @@ def test_nothing_but_our_errors_escapes_from_damaged_bytes(data: st.DataObject, 
         fold_bytes([bytes(body)], case["input"], policy, lines=lines)
 
 
-@steady
+@fixed
 @given(mutated_streams())
 def test_lenient_never_refuses(case: Case) -> None:
     assert fold(case["events"], case["input"], "lenient").error is None
@@ -208,7 +202,7 @@ def _restate_whole_arguments(case: Case) -> None:
                 call["function"]["arguments"] = '{"a":1}'
 
 
-@steady
+@fixed
 @given(streams(noise=True))
 def test_lenient_equals_strict_where_nothing_is_wrong(case: Case) -> None:
     _restate_whole_arguments(case)
@@ -219,7 +213,7 @@ def test_lenient_equals_strict_where_nothing_is_wrong(case: Case) -> None:
     assert lenient.types == strict.types
 
 
-@steady
+@fixed
 @given(streams())
 def test_what_was_handed_out_never_changes(case: Case) -> None:
     """Reading at every event equals reading at the end, and leaves earlier readings as they were."""
@@ -244,7 +238,7 @@ def _is_named(message: Any, event: Any) -> bool:
     return message.id in names or any(call.id in names for call in calls)
 
 
-@steady
+@fixed
 @given(streams())
 def test_unchanged_messages_keep_their_identity(case: Case) -> None:
     """A reader may compare by identity: only what an event names is built anew."""
@@ -261,7 +255,7 @@ def test_unchanged_messages_keep_their_identity(case: Case) -> None:
         before = after
 
 
-@steady
+@fixed
 @given(streams(), st.integers(0, 60))
 def test_a_copy_goes_its_own_way(case: Case, at: int) -> None:
     reducer = agui.Reducer(messages=case["input"]["messages"], state=case["input"]["state"])
@@ -276,7 +270,7 @@ def test_a_copy_goes_its_own_way(case: Case, at: int) -> None:
     assert _picture(reducer) == _picture(other)
 
 
-@steady
+@fixed
 @given(streams())
 def test_input_is_left_alone(case: Case) -> None:
     original = copy.deepcopy(case)
@@ -295,7 +289,7 @@ def _grew(before: Any, after: Any) -> bool:
     return canonical(before) == canonical(after)
 
 
-@steady
+@fixed
 @given(st.data(), json_documents, st.booleans())
 def test_partial_values_never_take_back(data: st.DataObject, document: Any, escaped: bool) -> None:
     text = json.dumps(document, ensure_ascii=escaped)

@@ -6,11 +6,12 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agui_core as agui
 from support.chats import call, chatting, finish, run, say, texts
+from support.properties import examples
 
 pytestmark = pytest.mark.anyio
 
@@ -233,7 +234,7 @@ PIECES = st.lists(
 
 
 @given(PIECES)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_nothing_of_a_broken_run_is_left_after_the_last_word_of_user_or_tool(pieces: list[list[Any]]) -> None:
     async def main() -> None:
         async with chatting(run(*pieces, FAILED), say("The answer.", "n")) as (chat, agent):

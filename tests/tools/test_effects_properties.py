@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agui_core.errors import AGUIError, ApprovalError, ResumeError
@@ -17,6 +17,7 @@ from agui_core.tools import Calls, InvalidArguments, ToolContext, Toolset
 from agui_core.wire import to_wire
 from support.call_streams import call, feed, finished, started
 from support.events import snapshot
+from support.properties import examples
 
 Step: TypeAlias = tuple[Any, ...]
 Key: TypeAlias = tuple[str, str, float]
@@ -217,7 +218,7 @@ def _again(*restated: Any) -> list[tuple[Step, ...]]:
 @example(_again(False, None, None))
 @example(_again(True, "2", None))
 @example(_again(True, None, "read"))
-@settings(max_examples=500, deadline=None, derandomize=True)
+@examples(500, derandomize=True)
 @given(st.lists(ROUND, min_size=3, max_size=6))
 def test_an_effect_happens_once_for_a_call(rounds: list[tuple[Step, ...]]) -> None:
     anyio.run(_play, rounds)

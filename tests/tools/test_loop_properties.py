@@ -6,7 +6,6 @@ from typing import Any
 
 import anyio
 from hypothesis import given as drawn
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import agui_core as agui
@@ -15,6 +14,7 @@ from agui_core.protocol.run import ToolDeclaration
 from agui_core.tools import Toolset
 from agui_core.tools.loop import ToolLoop
 from support.loop_runs import Went, again, entry, given, go
+from support.properties import examples
 
 NAMES = ["add", "pay", "fail", "nope", "navigate"]
 ARGUMENTS = ["", "{}", '{"a":1}', '{"a":2}', '{"a":"x"}', "{", "[]", {"a": 1}, {"a": 3}]
@@ -83,7 +83,7 @@ class Thread:
         return [id for id in went.reducer.run.pending_tool_calls if id not in named]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @drawn(st.lists(DECISIONS, max_size=8), st.integers(1, 9), st.lists(PAYLOADS, max_size=6))
 def test_whatever_is_decided_the_loop_keeps_its_promises(script: list[Any], cap: int, payloads: list[Any]) -> None:
     thread = Thread(script, cap)

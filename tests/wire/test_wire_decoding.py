@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agui_core.errors import AGUIError, DecodeError, LimitExceeded, ProtocolError
@@ -18,6 +18,7 @@ from agui_core.protocol.messages import Message, UserMessage
 from agui_core.protocol.run import RunAgentInput
 from agui_core.warnings import ProtocolWarning, WarningLog
 from agui_core.wire import Decoder, JSONLinesReader, check_nesting, cut, decode, encode, to_wire
+from support.properties import examples
 
 TEXT = {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x"}
 GOOD = json.dumps(TEXT).encode()
@@ -68,7 +69,7 @@ def batched(
 payload = st.sampled_from([GOOD, GOOD, SURPLUS, SURPLUS, UNKNOWN, HALF, RETIRED, FINISHED, MALFORMED, b"[", b"{} {}"])
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.lists(payload, max_size=60),
     st.lists(st.integers(1, 30), max_size=60),
@@ -141,7 +142,7 @@ def test_blank_lines_count_nowhere() -> None:
     assert found == [(5, 2)]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.binary(max_size=60) | st.text(max_size=60) | st.sampled_from([GOOD, HALF, UNKNOWN]).map(lambda text: text[:-1])
 )
@@ -160,7 +161,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.dictionaries(
         st.sampled_from(["messageId", "delta", "role", "snapshot", "patch", "messages", "metadata", "x"]), JSON
