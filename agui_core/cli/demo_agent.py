@@ -18,6 +18,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message, ToolMessage, UserMessage
 from agui_core.protocol.run import ToolDeclaration
 from agui_core.tools import ToolError, Toolset
+from agui_core.tools.outcomes import ANSWER
 
 __all__ = ["calculate_expression", "decide", "get_stock_price", "search_information", "toolset"]
 
@@ -143,7 +144,7 @@ def decide(messages: Iterable[Message], tools: Iterable[ToolDeclaration]) -> Dem
         elif isinstance(message, ToolMessage):
             answers.append(message)
     for answer in answers:
-        if answer.metadata is not UNSET and answer.metadata.get("agui_core.answer") != "ok":
+        if answer.metadata is not UNSET and answer.metadata.get(ANSWER) != "ok":
             return f"I cannot say: {answer.content}"
     results = [str(answer.content) for answer in answers]
     for pattern, plan in _PLANS:

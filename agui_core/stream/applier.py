@@ -96,8 +96,7 @@ class Applier:
 
     def _end(self) -> None:
         if self._reducer.error is None:
-            if self._held:
-                self._lines = self._lines or False
+            if self._held:  # too short to tell its format, so it is not JSON Lines
                 held, self._held = self._held, b""
                 self._apply_wire(held)
             self._reducer.end()

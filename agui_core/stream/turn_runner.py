@@ -136,7 +136,7 @@ class TurnRunner:
         """
         asked: object = None
         runs = 0
-        went_on = False  # with nothing to say but that some tools are unknown
+        told_unknown = False  # a run was sent with nothing to say but that tools are unknown
         while True:
             if not forced:
                 if self.reducer.status in BROKEN and not self.calls.interrupts:
@@ -148,9 +148,9 @@ class TurnRunner:
                         continue
                     return "waiting"
                 unknown = self.calls.unknown
-                if not self.is_due and not (unknown and not went_on):
+                if not self.is_due and not (unknown and not told_unknown):
                     return self._idle()
-                went_on = went_on or bool(unknown)
+                told_unknown = told_unknown or bool(unknown)
                 asking = self._asked()
                 if asking == asked:
                     return "repeated"
