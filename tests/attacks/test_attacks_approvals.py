@@ -230,12 +230,20 @@ async def test_every_answer_says_who_decided(disk: Disk) -> None:
 
 
 async def test_what_is_cancelled_says_who_decided(disk: Disk) -> None:
-    disk.tools.tool(name="hang", approval=lambda arguments: False)(lambda: anyio.sleep_forever())
-    disk.tools.tool(name="asks", approval="always")(lambda word="": anyio.sleep_forever())
+    begun: list[str] = []
+
+    async def hang(word: str = "") -> None:
+        begun.append(word)
+        if len(begun) == 3:
+            scope.cancel()
+        await anyio.sleep_forever()
+
+    disk.tools.tool(name="hang", approval=lambda arguments: False)(hang)
+    disk.tools.tool(name="asks", approval="always")(hang)
     calls = thread(disk.tools, run("r", call("a", "hang"), call("b", "asks"), call("c", "asks")))
     calls.approve("b", reason="to see")
     calls.approve("c", {"word": "x"})
-    with anyio.move_on_after(0.05):
+    with anyio.CancelScope() as scope:
         await calls.answer()
     assert {id: message.metadata for id, message in answers(calls).items()} == {
         "a": {"agui_core.answer": "cancelled", "agui_core.approval": {"by": "policy", "edited": False}},

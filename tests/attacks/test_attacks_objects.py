@@ -242,7 +242,7 @@ class Own(agui.Reducer):
 @pytest.mark.parametrize(
     "travel", [lambda r: pickle.loads(pickle.dumps(r)), copy.copy, copy.deepcopy, lambda r: r.copy()]
 )
-def test_a_reducer_travels(kind: type[agui.Reducer], travel: Callable[[Any], Any]) -> None:
+def test_a_reducer_survives_copying_and_pickling(kind: type[agui.Reducer], travel: Callable[[Any], Any]) -> None:
     reducer = kind(on_event=lambda event: None, limits=agui.Limits(messages=7))
     for event in (STARTED, {"type": "TEXT_MESSAGE_START", "messageId": "m"}):
         reducer.apply(event)

@@ -116,7 +116,7 @@ def test_what_grows_is_shown_piece_by_piece(agui: Run) -> None:
     assert 'activity plan\n  {"step": 2}' in out
 
 
-def test_the_commands(agui: Run) -> None:
+def test_commands_are_obeyed_and_unknown_ones_are_told(agui: Run) -> None:
     answers = [
         [*say("a", "m1"), {"type": "STATE_SNAPSHOT", "snapshot": {"n": 1}}, {"type": "RUN_ERROR", "message": "boom"}],
         [
@@ -167,7 +167,7 @@ def resumed(
         ('e {"path"\ne [1]\nedit\nn', {"approved": False}),
     ],
 )
-def test_an_approval(agui: Run, lines: str, payload: Any) -> None:
+def test_a_person_approves_denies_or_edits_a_call(agui: Run, lines: str, payload: Any) -> None:
     ran, entries = resumed(agui, f"go\n{lines}\n", approval())
     assert ran.status == 0
     assert entries == [{"interruptId": "i", "status": "resolved", "payload": payload}]
@@ -268,7 +268,7 @@ def test_an_agent_that_is_not_there(agui: Run) -> None:
         ["http://"],
     ],
 )
-def test_wrong_use(agui: Run, words: list[str]) -> None:
+def test_wrong_use_is_told_on_stderr_with_status_2(agui: Run, words: list[str]) -> None:
     ran = agui("chat", *words)
     assert (ran.status, ran.out) == (2, "")
     assert ran.err
@@ -369,7 +369,7 @@ def test_ctrl_c_stops_the_run_and_a_second_one_leaves(process: Callable[..., sub
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
-def test_on_a_terminal() -> None:
+def test_on_a_terminal_what_is_typed_before_a_question_is_no_answer() -> None:
     import pty
 
     with endpoint(asking(approval())) as served:

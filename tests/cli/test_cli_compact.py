@@ -151,7 +151,7 @@ def test_a_run_input_gives_the_state_to_start_from(agui: Run, sse: Write, tmp_pa
     assert agui("reduce", "--json", "--input", run_input, "-", stdin=ran.out.encode()).json["state"] == {"n": 8}
 
 
-def test_wrong_use(agui: Run, sse: Write, tmp_path: Path) -> None:
+def test_what_cannot_be_written_or_read_is_told(agui: Run, sse: Write, tmp_path: Path) -> None:
     path = sse([STARTED, FINISHED])
     ran = agui("compact", path, "-o", tmp_path / "no" / "where.sse")
     assert ran.status == 2

@@ -163,7 +163,7 @@ def test_a_refused_stream_is_shown_up_to_there(agui: Run, sse: Write, slept: lis
 # --- what it needs --------------------------------------------------------------------------------------------------
 
 
-def test_without_a_terminal(agui: Run) -> None:
+def test_without_a_terminal_it_is_refused(agui: Run) -> None:
     ran = agui("watch", SAMPLE)
     assert (ran.status, ran.out) == (2, "")
     assert "needs a terminal" in ran.err

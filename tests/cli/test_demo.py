@@ -71,7 +71,7 @@ def test_as_json_it_is_a_stream_for_the_other_commands(agui: Run) -> None:
         ("xyzzy", "I cannot say: nothing was found"),
     ],
 )
-def test_other_questions(agui: Run, question: str, answer: str) -> None:
+def test_questions_of_each_kind_are_answered(agui: Run, question: str, answer: str) -> None:
     ran = agui("demo", question)
     assert (ran.status, ran.out.splitlines()[-1]) == (0, answer)
 

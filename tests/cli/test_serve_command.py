@@ -148,7 +148,7 @@ def test_what_is_no_json_is_played_as_it_is(tmp_path: Path) -> None:
     assert len(answer.times) == 3
 
 
-def test_turns(sse: Write) -> None:
+def test_with_turns_a_thread_gets_the_runs_one_by_one(sse: Write) -> None:
     """A thread gets the runs one by one, another one from the beginning; after the last it begins again."""
     client = Client(sse([*one_run(1), *one_run(2)]), turns=True)
     played = [client.post(asking(thread)).events for thread in ("a", "a", "b", "a")]
@@ -247,7 +247,7 @@ def stamped(*stamps: Any) -> list[Any]:
         ((None, 1000, "x", True, 1100), {"speed": 0.5}, [0.04, 0.04, 0.08, 0.12, 0.32]),
     ],
 )
-def test_the_pace(sse: Write, stamps: tuple[Any, ...], options: Wire, times: list[float]) -> None:
+def test_events_keep_their_pace(sse: Write, stamps: tuple[Any, ...], options: Wire, times: list[float]) -> None:
     """EVT-3: a timestamp that runs backwards is due at once."""
     assert Client(sse(stamped(*stamps)), **options).post(asking()).times == pytest.approx(times)
 

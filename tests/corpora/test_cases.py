@@ -55,7 +55,7 @@ def _check(reducer: agui.Reducer, expect: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", _names(*FOLDED))
-def test_case(name: str) -> None:
+def test_a_case_ends_as_expected(name: str) -> None:
     case = CASES[name]
     expect = case["expect"]
     run = fold(case["events"], case["input"])
@@ -77,7 +77,7 @@ def test_case(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in _names(*FOLDED) if "after" in CASES[name]["expect"]])
-def test_case_midway(name: str) -> None:
+def test_a_case_is_as_expected_in_its_middle(name: str) -> None:
     """`after`: what is seen once so many events were consumed, before the next one exists."""
     case = CASES[name]
     for point in case["expect"]["after"]:
@@ -88,7 +88,7 @@ def test_case_midway(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in _names(*FOLDED) if "after" in CASES[name]["expect"]])
-def test_case_watched(name: str) -> None:
+def test_a_case_read_after_every_event_ends_as_expected(name: str) -> None:
     """Reading after every event shows the same as reading once: a view that is looked at does not go stale."""
     case = CASES[name]
     points = {point["n"]: point for point in case["expect"]["after"]}

@@ -85,7 +85,7 @@ def _absent(events: list[Any], path: str) -> bool:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_stream(name: str) -> None:
+def test_a_stream_is_consumed_as_the_suite_expects(name: str) -> None:
     fixture = STREAMS[name]
     expect = {key: value for key, value in fixture["expect"].items() if key not in WAITS_FOR_CLIENT.get(name, ())}
     run = fold(fixture["stream"], fixture.get("input"))
@@ -212,7 +212,7 @@ FORGIVEN = {("TextMessageEndEvent", "raw-event-null"): {"type": "TEXT_MESSAGE_EN
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape['definition']}-{shape['name']}")
-def test_shape(shape: dict[str, Any]) -> None:
+def test_a_shape_is_judged_as_the_suite_expects(shape: dict[str, Any]) -> None:
     definition, instance = shape["definition"], shape["instance"]
     event = CARRIERS.get(definition, lambda value: value)(instance)
     remainder = (REMAINDERS | FORGIVEN).get((definition, shape["name"]))

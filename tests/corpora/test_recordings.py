@@ -62,7 +62,7 @@ def _assert_same(name: str, run: Fold, expected: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", INDEX)
-def test_strict(name: str) -> None:
+def test_a_recording_ends_as_expected_when_strict(name: str) -> None:
     expected = _load(name, "expected")
     run = _replay(name, "strict")
     _assert_same(name, run, expected)
@@ -201,7 +201,7 @@ def test_every_refusal_has_its_conversation() -> None:
 
 
 @pytest.mark.parametrize("name", LENIENT)
-def test_lenient(name: str) -> None:
+def test_a_recording_ends_as_expected_when_lenient(name: str) -> None:
     expected = LENIENT[name]
     run = _replay(name, "lenient")
     assert run.error is None

@@ -163,7 +163,7 @@ def test_both_clients_come_to_the_same(official: Begin) -> None:
     assert canonical(turns[-1]["state"]) == canonical(reducer.state)
 
 
-def test_failures(official: Begin) -> None:
+def test_a_failure_is_an_http_error_before_the_first_event_and_a_run_error_after(official: Begin) -> None:
     """What fails before the first event is an HTTP error, what fails later a RUN_ERROR; neither tells details."""
 
     async def failing(given: agui.RunAgentInput) -> AsyncIterator[Any]:

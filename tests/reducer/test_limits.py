@@ -197,7 +197,7 @@ WAYS: dict[str, Callable[[agui.Reducer, list[Wire]], None]] = {
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=str)
-def test_bound(bound: Bound) -> None:
+def test_what_just_keeps_a_limit_passes_and_one_more_is_refused(bound: Bound) -> None:
     """What just keeps it is accepted; one more is refused, names the limit, and changes nothing."""
     limits = agui.Limits(**{bound.limit: bound.value})
     for way, feed in WAYS.items():
@@ -347,7 +347,7 @@ PLACES: dict[str, Wire] = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_nesting(place: str) -> None:
+def test_what_is_nested_too_deeply_is_refused_in_every_place(place: str) -> None:
     event = PLACES[place]
     for way, feed in WAYS.items():
         for policy in ("strict", "lenient"):

@@ -105,7 +105,7 @@ RUN_INPUT = {
         ),
     ],
 )
-def test_from_input(run_input: Any) -> None:
+def test_a_reducer_begins_with_what_a_run_input_holds(run_input: Any) -> None:
     reducer = agui.Reducer.from_input(run_input, policy="lenient")
     assert canonical(wire(reducer)) == canonical(RUN_INPUT["messages"])
     assert (reducer.state, reducer.policy, reducer.status) == ({"n": 1}, "lenient", "idle")

@@ -229,5 +229,5 @@ PASSTHROUGH = [
 
 
 @pytest.mark.parametrize("case", [*ACTIVITIES, *PASSTHROUGH], ids=str)
-def test_activities(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)

@@ -210,7 +210,7 @@ METADATA = [
 
 
 @pytest.mark.parametrize("case", [*EXPANSION, *METADATA], ids=str)
-def test_chunks(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)
 
 

@@ -135,7 +135,7 @@ def feed(reducer: agui.Reducer, wire: Any, way: int) -> None:
 
 @pytest.mark.parametrize("policy", ["strict", "lenient"])
 @pytest.mark.parametrize("seed", range(20))
-def test_mutated_events(seed: int, policy: Any) -> None:
+def test_mutated_events_raise_only_our_errors(seed: int, policy: Any) -> None:
     random_ = random.Random(seed)
     for _ in range(8):
         reducer = agui.Reducer(policy=policy, on_event=agui.encode)
@@ -252,7 +252,7 @@ def test_integers_of_any_size_are_kept() -> None:
         b" ",
     ],
 )
-def test_odd_payloads(payload: bytes) -> None:
+def test_odd_payloads_raise_only_our_errors(payload: bytes) -> None:
     for policy in ("strict", "lenient"):
         for name, frame in (("apply", b"%s"), ("apply_sse", b"data:%s\n\n"), ("apply_lines", b"%s\n")):
             reducer = agui.Reducer(policy=policy)  # type: ignore[arg-type]

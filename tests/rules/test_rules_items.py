@@ -491,5 +491,5 @@ RESULTS = [
 
 
 @pytest.mark.parametrize("case", [*TRIADS, *TEXT, *CALLS, *RESULTS], ids=str)
-def test_items(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)

@@ -425,7 +425,7 @@ MIXING = [
 
 
 @pytest.mark.parametrize("case", [*LANES, *CLOSING, *MIXING], ids=str)
-def test_lanes(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)
 
 

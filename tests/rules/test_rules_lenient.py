@@ -446,7 +446,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("case", [*ITEMS, *CHUNKS, *RUNS, *VALUES], ids=str)
-def test_lenient(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)
 
 

@@ -462,7 +462,7 @@ OLD = [
 
 
 @pytest.mark.parametrize("case", [*NUMBERS, *TYPES, *STRIPPED, *NULLS, *OLD], ids=str)
-def test_processing(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)
 
 

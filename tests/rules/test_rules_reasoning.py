@@ -195,5 +195,5 @@ SEALED = [
 
 
 @pytest.mark.parametrize("case", [*SPANS, *SEALED], ids=str)
-def test_reasoning(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)

@@ -439,7 +439,7 @@ PENDING = [
 @pytest.mark.parametrize(
     "case", [*ORDER, *OPEN_AT_THE_END, *KEEPS, *VERDICTS, *USAGE, *STEPS, *VERSIONS, *PENDING], ids=str
 )
-def test_runs(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)
 
 

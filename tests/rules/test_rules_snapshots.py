@@ -339,7 +339,7 @@ STREAMED = [
 
 
 @pytest.mark.parametrize("case", [*RECONCILED, *STREAMED], ids=str)
-def test_snapshots(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)
 
 

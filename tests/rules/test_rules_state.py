@@ -276,7 +276,7 @@ METADATA = [
 
 
 @pytest.mark.parametrize("case", [*STATE, *PATCHES, *METADATA], ids=str)
-def test_state(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)
 
 

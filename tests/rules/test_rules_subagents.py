@@ -344,5 +344,5 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("case", [*LIVES, *OWNERSHIP, *OTHERS], ids=str)
-def test_subagents(case: Case) -> None:
+def test_a_case_comes_out_alike_every_way_in(case: Case) -> None:
     check(case)

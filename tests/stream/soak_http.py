@@ -233,7 +233,7 @@ def _descriptors() -> int:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_soak(backend: str) -> None:
+def test_many_runs_leave_nothing_behind(backend: str) -> None:
     statuses = anyio.run(soak_and_look_around, backend=backend)
     print(json.dumps(statuses))
     assert sum(statuses.values()) == RUNS

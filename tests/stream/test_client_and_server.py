@@ -49,7 +49,7 @@ async def run_once(agent: HttpAgent, interval: float = 0.001) -> tuple[str, str]
     return text_of(run.reducer), run.status
 
 
-async def test_a_run() -> None:
+async def test_a_run_is_served_and_read() -> None:
     async with running(serve(hello)) as url:
         assert await run_once(HttpAgent(url)) == ("hihello", "finished")
         assert await run_once(HttpAgent(url), 0) == ("hihello", "finished")
@@ -86,7 +86,7 @@ async def test_leaving_cancels_the_handler() -> None:
                 await anyio.sleep(0.005)
 
 
-async def test_inside_starlette() -> None:
+async def test_it_is_served_inside_starlette() -> None:
     applications = pytest.importorskip("starlette.applications")
     routing = pytest.importorskip("starlette.routing")
 

@@ -252,7 +252,7 @@ async def test_an_agent_that_prepares_first_and_calls_the_thread_otherwise() -> 
 
 
 @pytest.mark.parametrize("options", [{"max_rounds": 0}, {"interval": -1}, {"calls": agui.Calls(agui.Reducer(), tools)}])
-def test_wrong_use(options: dict[str, Any]) -> None:
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"max_rounds|interval|calls"):
         agui.Conversation(Script(), tools, **options)
 

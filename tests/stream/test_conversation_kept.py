@@ -19,7 +19,7 @@ def restored(data: bytes, *runs: Any, **options: Any) -> tuple[agui.Conversation
     return agui.Conversation.restore(data, agent, tools, interval=0, **options), agent
 
 
-async def test_between_turns() -> None:
+async def test_kept_between_turns_it_goes_on() -> None:
     async with chatting(say("hello")) as (chat, _):
         await chat.send("hi").wait()
         data = chat.checkpoint()
@@ -138,7 +138,7 @@ async def test_in_the_middle_of_a_tool_with_effects() -> None:
     assert "may or may not have run" in tool_contents(agent.inputs[0])["c"]
 
 
-async def test_after_a_stop() -> None:
+async def test_kept_after_a_stop_it_goes_on() -> None:
     async with chatting([*say("par"), *call("c", "show"), anyio.sleep_forever]) as (chat, _):
         turn = chat.send("hi")
         await settle(lambda: "c" in chat.reducer.tool_calls and chat.reducer.tool_calls["c"].complete)
@@ -166,7 +166,7 @@ async def test_a_decision_before_the_block_waits_for_it() -> None:
     assert tool_contents(agent.inputs[0]) == {"c": "deleted /"}
 
 
-async def test_increments() -> None:
+async def test_increments_are_small_and_restore_the_whole() -> None:
     async with chatting(run(call("c", "look_up")), say("a" * 50_000, "m1"), say("b", "m2")) as (chat, _):
         await chat.send("one").wait()
         whole, version = chat.checkpoint(), chat.reducer.version
@@ -198,7 +198,7 @@ def test_what_is_no_checkpoint(data: bytes) -> None:
         agui.Conversation.restore(data, Script())
 
 
-async def test_a_damaged_checkpoint() -> None:
+async def test_a_damaged_checkpoint_is_refused_or_restored_whole() -> None:
     async with chatting(say("hello")) as (chat, _):
         await chat.send("hi").wait()
     data = chat.checkpoint()

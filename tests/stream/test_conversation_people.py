@@ -35,7 +35,7 @@ async def test_approval_by_a_function() -> None:
     assert sent["c3"] == "about x"
 
 
-async def test_approval_by_hand() -> None:
+async def test_each_decision_by_hand_takes_the_thread_on() -> None:
     async with chatting(run(call("c1", "delete"), call("c2", "delete")), say("ok")) as (chat, agent):
         assert await chat.send("go").wait() == "waiting"
         assert chat.waiting().approver == ("c1", "c2")
@@ -72,7 +72,7 @@ async def test_a_decision_during_a_turn_is_taken_up() -> None:
     assert list(tool_contents(agent.inputs[1]).values()) == ["worked", "worked"]
 
 
-async def test_answers_by_hand() -> None:
+async def test_the_last_answer_by_hand_starts_the_next_turn() -> None:
     async with chatting(run(call("c1", "show"), call("c2", "show")), say("ok")) as (chat, agent):
         assert await chat.send("go").wait() == "waiting"
         assert chat.waiting().application == ("c1", "c2")

@@ -87,7 +87,7 @@ def test_a_refusal_is_raised_after_an_update_that_shows_it() -> None:
     assert seen == []
 
 
-def test_leaving_early() -> None:
+def test_leaving_the_loop_early_closes_the_source() -> None:
     source = Source(text_run("a", "b"))
     with follow_sync(source) as run:
         updates = run.updates()

@@ -348,7 +348,7 @@ async def test_a_stream_that_is_cut_is_truncated(encode: Any, interval: float) -
 
 
 @pytest.mark.parametrize("interval", [0, QUICK])
-async def test_break(interval: float) -> None:
+async def test_leaving_the_loop_early_closes_the_source(interval: float) -> None:
     source = Watched(text_run("a", "b"), stall=True)
     async with follow(source) as run:
         async for update in run.updates(interval):

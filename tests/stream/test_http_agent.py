@@ -172,7 +172,7 @@ async def test_OLD_3_a_pinned_peer() -> None:
         (plain("200 OK", body=b"data: {}"), 200, "no content type"),
     ],
 )
-async def test_wrong_answers(handler: Any, status: int, message: str) -> None:
+async def test_an_answer_that_is_no_event_stream_is_a_transport_error(handler: Any, status: int, message: str) -> None:
     async with loopback(handler) as server, httpx2.AsyncClient() as client:
         with pytest.raises(agui.TransportError, match=message) as caught:
             async with HttpAgent(server.url, client=client).run(INPUT):
@@ -208,7 +208,7 @@ async def test_content_types_have_parameters() -> None:
     assert run.status == "finished"
 
 
-async def test_nobody_there() -> None:
+async def test_an_address_without_a_server_cannot_be_reached() -> None:
     async with loopback(answer()) as server:
         url = server.url
     with pytest.raises(agui.TransportError, match=f"{url} cannot be reached"):
@@ -308,7 +308,7 @@ async def test_a_refused_stream_closes_the_connection() -> None:
 
 
 @virtual_time
-async def test_idle_timeout() -> None:
+async def test_silence_ends_in_the_idle_timeout() -> None:
     async with beside(answer(sse([STARTED, text()]), then=anyio.sleep_forever)) as server:
         async with HttpAgent(server.url, idle_timeout=0.05).run(INPUT) as run:
             with pytest.raises(agui.TransportError, match="idle_timeout"):
@@ -319,7 +319,7 @@ async def test_idle_timeout() -> None:
 
 @virtual_time
 @pytest.mark.parametrize("interval", [0, QUICK])
-async def test_event_timeout(interval: float) -> None:
+async def test_comments_do_not_hold_off_the_event_timeout(interval: float) -> None:
     """Comments keep the connection busy, and are no events."""
 
     async def handler(request: Any, stream: Any) -> None:

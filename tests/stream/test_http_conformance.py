@@ -41,12 +41,12 @@ def _has(actual: Any, expected: Any) -> bool:
     return canonical(actual) == canonical(expected)
 
 
-def test_there_are_some() -> None:
+def test_the_suite_has_fixtures_for_http() -> None:
     assert len(CONCERNED) >= 7
 
 
 @pytest.mark.parametrize("name", CONCERNED)
-async def test_request_and_answer(name: str) -> None:
+async def test_request_and_answer_are_as_the_suite_expects(name: str) -> None:
     fixture = CONCERNED[name]
     expect = fixture["expect"]
     sent: list[Any] = []

@@ -89,7 +89,7 @@ async def test_chunks_are_expanded() -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "OPTIONS"])
-async def test_405(method: str) -> None:
+async def test_a_method_other_than_post_is_405(method: str) -> None:
     made = await exchange(serve(hello), INPUT, method)
     assert (made.status, made.headers["allow"]) == (405, "POST")
 
@@ -111,7 +111,7 @@ async def test_content_types_have_parameters() -> None:
     assert made.status == 200
 
 
-async def test_413() -> None:
+async def test_a_body_that_is_too_large_is_413() -> None:
     app = serve(hello, max_body=100)
     declared = await exchange(app, b"", headers={"Content-Type": "application/json", "Content-Length": "101"})
     actual = await exchange(app, b" " * 101)
@@ -152,7 +152,7 @@ async def test_a_client_that_leaves_while_it_sends() -> None:
     assert (await exchange(serve(hello), INPUT, prepare=prepare)).sent == []
 
 
-async def test_other_scopes() -> None:
+async def test_a_lifespan_is_acknowledged_and_a_websocket_closed() -> None:
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -197,7 +197,7 @@ async def test_cors_headers_are_only_for_those_who_are_named(allowed: Any, origi
         assert made.headers.get("access-control-allow-origin") == expected
 
 
-async def test_preflight() -> None:
+async def test_a_preflight_is_answered_for_allowed_origins() -> None:
     asked = {
         "Origin": "https://a",
         "Access-Control-Request-Method": "POST",
@@ -446,7 +446,7 @@ async def test_events_as_they_are() -> None:
     assert (await exchange(EventStream(Watched([3]), policy=None))).status == 500
 
 
-async def test_lenient() -> None:
+async def test_a_lenient_stream_is_repaired_as_it_is_sent() -> None:
     made = await exchange(EventStream(Watched([say(delta="a")]), policy="lenient"))
     assert made.types[:3] == ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"]
 

@@ -132,7 +132,7 @@ def stream_with(headers: Any) -> Any:
 
 
 @pytest.mark.parametrize("make", [agent_with, run_with, stream_with])
-def test_headers(make: Any) -> None:
+def test_headers_that_http_cannot_send_are_refused(make: Any) -> None:
     for headers in (5, "a: b", b"a: b", [5], ["ab"], [("a",)], {"a": 5}, {5: "a"}, {"a": None}, [("a", ["b"])]):
         refused(TypeError, lambda headers=headers: make(headers), "headers")
     for headers in (
@@ -168,7 +168,7 @@ async def test_headers_of_a_response() -> None:
 # --- EventStream and serve -----------------------------------------------------------------------------------------
 
 
-def test_ping() -> None:
+def test_a_ping_that_is_no_time_is_refused() -> None:
     for make in (lambda value: EventStream(Watched([]), ping=value), lambda value: serve(Watched, ping=value)):
         for value in NO_NUMBERS:
             refused(TypeError, lambda make=make, value=value: make(value), "ping", repr(value))
@@ -176,7 +176,7 @@ def test_ping() -> None:
             refused(ValueError, lambda make=make, value=value: make(value), "ping", repr(value))
 
 
-def test_max_body() -> None:
+def test_a_max_body_that_is_no_size_is_refused() -> None:
     for value in ("x", None, 1.5, True):
         refused(
             TypeError, lambda value=value: serve(Watched, max_body=value), "max_body", repr(value), "a whole number"

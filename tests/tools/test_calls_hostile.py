@@ -79,7 +79,7 @@ def toolset(ran: list[Any]) -> Toolset:
     ],
     ids=lambda text: text[:24],
 )
-async def test_hostile_arguments(toolset: Toolset, ran: list[Any], name: str, arguments: str) -> None:
+async def test_hostile_arguments_run_nothing(toolset: Toolset, ran: list[Any], name: str, arguments: str) -> None:
     calls = thread(toolset, run("r", call("a", name, arguments)))
     assert await calls.answer() == ("a",)
     assert kinds(calls) == {"a": "invalid"}

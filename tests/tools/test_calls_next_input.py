@@ -49,7 +49,7 @@ def tools() -> Toolset:
 # --- what it holds ------------------------------------------------------------------------------------------------
 
 
-def test_the_first_input(tools: Toolset) -> None:
+def test_the_first_input_holds_all_that_was_given(tools: Toolset) -> None:
     calls = Calls(Reducer(messages=[{"id": "u", "role": "user", "content": "Hi"}], state={"n": 1}), tools)
     sent = calls.next_input(
         thread_id="t",

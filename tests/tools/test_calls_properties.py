@@ -181,7 +181,7 @@ class Chaos:
 
 
 @pytest.mark.parametrize("seed", range(15))
-async def test_chaos(seed: int) -> None:
+async def test_whatever_happens_to_calls_their_promises_hold(seed: int) -> None:
     chaos = Chaos(seed)
     for _ in range(400):
         await chaos.happen()

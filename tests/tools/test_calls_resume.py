@@ -72,7 +72,7 @@ def stopped(*interrupts: dict[str, Any], tools: Toolset | None = None) -> Calls:
         ("\N{ARABIC-INDIC DIGIT TWO}024-01-01", False),
     ],
 )
-def test_int_8_expiry(text: str, late: bool) -> None:
+def test_INT_8_an_interrupt_expires_at_its_time(text: str, late: bool) -> None:
     assert expired(ask(expires_at=text), NOON) is late
     assert expired(ask(expires_at=text), NOON.astimezone(timezone(timedelta(hours=-7)))) is late
     assert expired(ask(expires_at=text), NOON.replace(tzinfo=None)) is late

@@ -25,7 +25,7 @@ SECRET = "/srv/app/keys.pem"
 # --- deciding -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_final_answer() -> None:
+async def test_a_final_answer_is_a_run_with_one_message() -> None:
     went = await go(ToolLoop(scripted("Hello."), Toolset()))
     assert went.types == [
         "RUN_STARTED",

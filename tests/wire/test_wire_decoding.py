@@ -331,7 +331,7 @@ def test_a_text_of_python_may_hold_halves_as_well() -> None:
 # Objects of the official package
 
 
-def test_foreign_events() -> None:
+def test_models_of_the_official_package_are_read() -> None:
     core = pytest.importorskip("ag_ui.core")
     user = core.UserMessage(id="1", role="user", content="hi")
     run_input = core.RunAgentInput(
@@ -368,7 +368,7 @@ def test_foreign_surplus_is_stripped() -> None:
 # Shapes
 
 
-def test_to_shape() -> None:
+def test_a_message_is_read_from_a_dict_text_bytes_or_struct() -> None:
     message = {"id": "1", "role": "user", "content": "x", "novel": 1}
     log = WarningLog()
     decoder = Decoder(log, policy="lenient")

@@ -71,7 +71,7 @@ CALL = ToolCall(id="c", type="function", function=FunctionCall(name="n", argumen
         CALL,
     ],
 )
-def test_validate_accepts(struct: Any) -> None:
+def test_validate_accepts_what_conforms(struct: Any) -> None:
     validate(struct)
 
 

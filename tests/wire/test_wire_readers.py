@@ -42,7 +42,7 @@ def pieces(data: bytes, seed: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("rule", "data", "payloads"), BLOCKS)
-def test_sse_blocks(rule: str, data: bytes, payloads: list[bytes]) -> None:
+def test_sse_blocks_are_read_however_they_are_cut(rule: str, data: bytes, payloads: list[bytes]) -> None:
     assert SSEReader().feed(data) == payloads
     for seed in range(40):
         decoder = SSEReader()
@@ -73,7 +73,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("name", "data", "payloads"), LINES)
-def test_lines(name: str, data: bytes, payloads: list[bytes]) -> None:
+def test_json_lines_are_read_however_they_are_cut(name: str, data: bytes, payloads: list[bytes]) -> None:
     for seed in range(30):
         decoder = JSONLinesReader()
         found = [payload for piece in pieces(data, seed) for payload in decoder.feed(piece)]
@@ -174,7 +174,7 @@ def test_a_paused_reader_resumes_anywhere() -> None:
         assert found == [b"{1}", b"{2}", b"{3}"]
 
 
-def test_encode_sse() -> None:
+def test_an_event_is_encoded_as_one_sse_block() -> None:
     event = TextMessageContentEvent(message_id="m", delta="a\nb\u2028")
     assert encode_sse(event) == (b'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a\\nb\\u2028"}\n\n')
     assert encode_sse(StateSnapshotEvent(snapshot={"a": None})) == (

@@ -35,7 +35,7 @@ def name(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case["valid"]], ids=name)
-def test_valid_shapes(case: dict[str, Any]) -> None:
+def test_a_valid_shape_survives_reading_and_writing(case: dict[str, Any]) -> None:
     log = WarningLog()
     struct = read(case, log)
     assert type(struct) is struct_of(case["definition"])
@@ -73,7 +73,7 @@ def test_tolerated_shapes(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case["valid"] and not tolerated(case)], ids=name)
-def test_refused_shapes(case: dict[str, Any]) -> None:
+def test_an_invalid_shape_is_refused_at_its_place(case: dict[str, Any]) -> None:
     with pytest.raises(ProtocolError) as caught:
         read(case, WarningLog())
     assert case["at"] in str(caught.value)
