@@ -17,8 +17,9 @@ from agui_core.protocol.run import Interrupt
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.json_arguments import MAX_NESTING, canonical, read_arguments
-from agui_core.tools.outcomes import Outcome, clean, denied, invalid, ruled_out, unknown_tool
+from agui_core.tools.outcomes import Outcome, denied, invalid, ruled_out, unknown_tool
 from agui_core.tools.toolset import Tool
+from agui_core.wire.json_values import clean_text
 
 __all__ = [
     "ApprovalRequest",
@@ -65,7 +66,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defau
     arguments: the exact JSON text that would run; show it, inert (SEC-3).
     args: its value.
     message: a line that says what is asked.
-    digest: what is decided on: SHA-256 of the call (id, opening, name, arguments) and of the interrupts that name
+    digest: what is decided on: SHA-256 of the call (id, generation, name, arguments) and of the interrupts that name
       it. A decision that carries it holds for nothing else.
     tool: None when the agent's own tool is in question.
     interrupt: the interrupt that the answer goes to, the first of several; None when the call is ours.
@@ -113,9 +114,9 @@ def prefixed(*parts: str) -> bytes:
     return b"".join([len(part).to_bytes(8, "big") + part for part in encoded])
 
 
-def digest_of(call: ToolCallView | None, opening: int, interrupts: Iterable[Interrupt] = ()) -> str:
+def digest_of(call: ToolCallView | None, generation: int, interrupts: Iterable[Interrupt] = ()) -> str:
     """The digest of what a person is shown. Costs one hash of it."""
-    parts = ["", "", "", ""] if call is None else [call.id, str(opening), call.name, call.arguments]
+    parts = ["", "", "", ""] if call is None else [call.id, str(generation), call.name, call.arguments]
     for each in interrupts:
         metadata, schema = (
             "" if open_data is UNSET else canonical(open_data).decode()
@@ -171,6 +172,6 @@ def own_verdict(verdict: Verdict) -> Verdict:
     return Verdict(
         approved=verdict.approved,
         edited_args=None if edited is None else read_arguments(edited),
-        reason=None if verdict.reason is None else clean(verdict.reason),
+        reason=None if verdict.reason is None else clean_text(verdict.reason),
         cancelled=verdict.cancelled,
     )

@@ -459,6 +459,6 @@ class Calls:
             result_bytes=result_bytes,
         )
         if reducer.extra:
-            persisted, begun = read_persisted(reducer.extra)
-            calls._tracker = CallTracker(reducer, toolset, persisted, calls._log, begun)
+            persisted, effect_started = read_persisted(reducer.extra)
+            calls._tracker = CallTracker(reducer, toolset, persisted, calls._log, effect_started)
         return calls

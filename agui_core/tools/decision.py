@@ -1,7 +1,7 @@
-"""What a model decided, read from whatever a `decide` function gives: a final answer, or one or more calls.
+"""The decision of a model, as a `decide` function gives it: a final answer, or one or more calls.
 
-The names and the argument texts are taken as they are and judged elsewhere; here only their shape is. A decision that
-has none of the shapes below is refused whole, because half a decision is another decision. Costs one pass over it.
+Only the shape is checked here; names and argument texts are judged later. A decision that has none of the shapes below
+is refused whole, because half a decision is another decision. Costs one pass over it.
 
 | given                                                        | read as                                   |
 |--------------------------------------------------------------|-------------------------------------------|
@@ -26,7 +26,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import AssistantMessage, ToolCall
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.json_arguments import read_arguments
-from agui_core.tools.outcomes import clean
+from agui_core.wire.json_values import clean_text
 
 __all__ = ["Asked", "BadDecision", "Decision", "normalise"]
 
@@ -36,7 +36,7 @@ _SHAPES = "a text, a call, several calls, or an assistant message"
 
 
 class BadDecision(AGUIError):
-    """What `decide` gave is no decision; the text says what is wrong with it."""
+    """The value that `decide` gave is not a decision. The text says why."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,12 +92,16 @@ def _message(content: object, calls: object) -> Decision:
         raise BadDecision(f"the calls of the decision are {_named(asked)}, but take a list")
     if not text.strip() and not asked:
         raise BadDecision(f"the decision is empty: it holds neither a text nor calls, but takes {_SHAPES}")
-    return Decision(text=clean(text), calls=tuple(_call(each) for each in asked))
+    return Decision(text=clean_text(text), calls=tuple(_call(each) for each in asked))
 
 
 def _call(given: object) -> Asked:
     if isinstance(given, ToolCall):
-        return Asked(name=clean(given.function.name), arguments=clean(given.function.arguments), id=clean(given.id))
+        return Asked(
+            name=clean_text(given.function.name),
+            arguments=clean_text(given.function.arguments),
+            id=clean_text(given.id),
+        )
     function = given.get("function", given) if isinstance(given, Mapping) else None
     if not isinstance(given, Mapping) or not isinstance(function, Mapping):
         raise BadDecision(f"a call of the decision is {_named(given)}, but takes an object with name and arguments")
@@ -105,9 +109,9 @@ def _call(given: object) -> Asked:
     if not isinstance(name, str) or not name:
         raise BadDecision(f"a call of the decision has the name {_named(name)}, but takes a text")
     return Asked(
-        name=clean(name),
+        name=clean_text(name),
         arguments=_arguments(name, function.get("arguments", function.get("args"))),
-        id=clean(id) if isinstance(id, str) else "",
+        id=clean_text(id) if isinstance(id, str) else "",
     )
 
 
@@ -116,7 +120,7 @@ def _arguments(name: str, given: object) -> str:
     if given is None:
         return "{}"
     if isinstance(given, str):
-        return clean(given)
+        return clean_text(given)
     if not isinstance(given, Mapping):
         raise BadDecision(f"the arguments of {shown(name)} are {_named(given)}, but take an object or a text")
     try:
@@ -126,6 +130,6 @@ def _arguments(name: str, given: object) -> str:
 
 
 def _named(value: Any) -> str:
-    """A value for a message; what is no plain JSON is named by its type, as it may show anything."""
+    """A value for a message. Containers and objects are named by their type, as they may show anything."""
     plain = value is None or isinstance(value, bool | int | float | str)
     return shown(value) if plain else f"a {type(value).__name__}"

@@ -1,12 +1,12 @@
-"""Effects happen once: which calls may have taken effect though no answer in the conversation says so.
+"""Effects happen once: the calls that may have taken effect though no answer in the conversation says so.
 
-A call whose tool has effects is known by its id, its tool's name and the value of its arguments (of those a person put
-in their place too). These three are *marked* from the moment the tool may run until the answer is in the messages, and
-again when that answer disappears: by a snapshot, by a removal, or because the process died before it was added. A call
-that comes with marked three is not run. The same id with another name or other arguments is another call.
+A call whose tool has effects is known by its key: its id, its tool's name, the value of its arguments (and of those
+that a person put in their place). The key is *marked* from the moment the tool may run until the answer is in the
+messages. It is marked again when that answer disappears: by a snapshot, by a removal, or because the process died
+before it was added. A call with a marked key is not run. The same id with another name or arguments is another call.
 
-Costs one hash per call of a tool with effects; a removal costs a step per answered call. Marks are bounded by
-`Limits.tool_calls`: at the bound no further effect is begun.
+Costs one hash per call of a tool with effects; a removal costs a step per answered call. `Limits.tool_calls` bounds the
+marks: at the bound no further effect starts.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from agui_core.protocol.base import UNSET
 from agui_core.protocol.messages import Message, ToolMessage
 from agui_core.reducer.views import Changes, ToolCalls, ToolCallView
 from agui_core.tools.approval import prefixed
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.json_arguments import canonical, read_arguments
-from agui_core.tools.outcomes import ANSWER
+from agui_core.tools.outcomes import kind_of
 from agui_core.tools.toolset import Toolset
 
 __all__ = ["Effects", "key_of", "says_run"]
@@ -31,7 +30,7 @@ _NOT_RUN = frozenset({"denied", "invalid"})
 
 
 def key_of(id: str, name: str, arguments: str | Mapping[str, Any]) -> str:
-    """What a call is known by. Arguments that are no JSON object are known by their text."""
+    """The key of a call. Arguments that are not a JSON object count by their text."""
     try:
         value = canonical(read_arguments(arguments)).decode()
     except InvalidArguments:
@@ -41,8 +40,8 @@ def key_of(id: str, name: str, arguments: str | Mapping[str, Any]) -> str:
 
 def says_run(answer: ToolMessage) -> bool:
     """Whether an answer is ours, and its call may have taken effect."""
-    kind = None if answer.metadata is UNSET else answer.metadata.get(ANSWER)
-    return isinstance(kind, str) and kind not in _NOT_RUN
+    kind = kind_of(answer)
+    return kind is not None and kind not in _NOT_RUN
 
 
 class _Answered(NamedTuple):
@@ -59,12 +58,12 @@ class Effects:
         self._toolset = toolset
         self.marks: dict[str, None] = dict.fromkeys(marks)
         self.ran: dict[str, tuple[str, ...]] = dict(ran)
-        """The keys of what answered calls ran with, by call id, where the messages do not say it: a person had changed
-        the arguments, or the agent has restated the call or its answer since.
+        """The keys that answered calls ran with, by call id, where the messages do not tell: a person had changed the
+        arguments, or the agent has restated the call or its answer since.
         """
         self._limit = limit
-        self._begun: dict[str, tuple[str, ...]] = {}
-        """Keys of the calls that this process has begun and not answered."""
+        self._started: dict[str, tuple[str, ...]] = {}
+        """Keys of the calls that this process has started and not answered."""
         self._answered: dict[str, _Answered] = {}
         self._at: dict[str, set[str]] = {}
         """The answered calls that a message makes or answers, by its id."""
@@ -78,26 +77,26 @@ class Effects:
         """Whether a call, or the same with these arguments, is marked."""
         return bool(self.marks) and any(key in self.marks for key in _keys(call, edited))
 
-    def begin(self, call: ToolCallView, edited: Mapping[str, Any] | None) -> None:
+    def start(self, call: ToolCallView, edited: Mapping[str, Any] | None) -> None:
         """The tool may run from now on."""
-        keys = self._begun[call.id] = _keys(call, edited)
+        keys = self._started[call.id] = _keys(call, edited)
         self.marks.update(dict.fromkeys(keys))
 
     def undo(self, id: str) -> None:
         """A tool that was about to run did not."""
-        for key in self._begun.pop(id, ()):
+        for key in self._started.pop(id, ()):
             self.marks.pop(key, None)
 
     def settle(self, call: ToolCallView, answer: ToolMessage) -> None:
-        """The answer is in the messages: it is what tells from now on. One that says that nothing ran takes no mark of
-        an earlier call away.
+        """The answer is in the messages, and replaces the mark. An answer that says that nothing ran leaves the mark of
+        an earlier call.
         """
-        begun, tells = self._begun.pop(call.id, ()), says_run(answer)
+        started, tells = self._started.pop(call.id, ()), says_run(answer)
         if self.marks:
-            for key in (*(_keys(call, None) if tells else ()), *begun):
+            for key in (*(_keys(call, None) if tells else ()), *started):
                 self.marks.pop(key, None)
-        if len(begun) > 1:
-            self.ran[call.id] = begun[1:]
+        if len(started) > 1:
+            self.ran[call.id] = started[1:]
         if tells:
             self._remember(call, answer)
 
@@ -112,7 +111,7 @@ class Effects:
             self._mark(self.ran.pop(id))
 
     def sync(self, changes: Changes, calls: ToolCalls) -> None:
-        """Mark the calls whose answers disappeared, and note what the messages no longer say of the others."""
+        """Mark the calls whose answers disappeared, and note the keys that the messages no longer tell."""
         if changes.removed or changes.reset:
             affected = list(self._answered)
             self._at.clear()

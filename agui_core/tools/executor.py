@@ -1,11 +1,11 @@
 """Answering: one pass over the calls of the last run, with a pool of workers and one person to ask.
 
-Workers take calls from a queue; there are at most `limit` of them, so that starting a task is not paid for each call.
-The person is asked in call order, beside the workers. Answers are added in call order, as soon as all before them are
-there. Runs on asyncio and trio; no task outlives `run`, only threads that were abandoned.
+At most `limit` workers take calls from a queue, so a call does not cost the start of a task. The person is asked in
+call order, beside the workers. Answers are added in call order, each as soon as all before it are there. Runs on
+asyncio and trio. Only abandoned threads outlive `run`.
 
-Cancellation at any await leaves every call either answered or as pending as it was. A call counts as begun once its
-tool may have run.
+Cancellation at any await leaves every call answered, or as pending as it was. A call has started once its tool may have
+run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from agui_core.tools.tracker import CallTracker
 from agui_core.tools.verdicts import decide, decide_interrupt
 from agui_core.tools.verdicts import request as request_for
 
-__all__ = ["Executor"]
+__all__ = ["Executor", "in_thread"]
 
 _log = logging.getLogger("agui_core.tools")
 _log.addHandler(logging.NullHandler())
@@ -57,6 +57,16 @@ Question: TypeAlias = str | Interrupt
 
 _TURN = 0.01
 """Seconds of judging after which the event loop gets a turn."""
+
+
+async def in_thread(function: Callable[[], Any], thread: ThreadedCall, limiter: CapacityLimiter) -> Any:
+    """The value of a function in a worker thread, or its error (see `ThreadedCall.run`). The thread is abandoned when
+    this is cancelled.
+    """
+    try:
+        return await run_sync(partial(thread.run, function), abandon_on_cancel=True, limiter=limiter)
+    finally:
+        thread.give_up()
 
 
 class Executor:
@@ -84,13 +94,13 @@ class Executor:
         self._waiting: set[str] = set()
         self._added: list[str] = []
         self._queue: deque[tuple[str, Plan]] = deque()
-        self._openings: dict[str, int] = {}
+        self._generations: dict[str, int] = {}
         self._workers = 0
-        self._begun: dict[str, Plan] = {}
+        self._started: dict[str, Plan] = {}
         self._errors: list[Exception] = []
 
     async def run(self) -> tuple[str, ...]:
-        """Answer what can be answered; the ids of the calls whose answers were added."""
+        """Answer all calls that can be answered. Gives the ids of those whose answers were added."""
         await checkpoint()
         try:
             questions = await self._judge()
@@ -109,7 +119,7 @@ class Executor:
     # --- what has to happen ---------------------------------------------------------------------------------------
 
     async def _judge(self) -> list[Question]:
-        """Decide on each call; gives the questions for a person, in call order."""
+        """Decide on each call. Gives the questions for a person, in call order."""
         tracker = self._tracker
         view = tracker.view
         ours, held, left = tracker.answerable(view), tracker.held(view), view.left
@@ -129,7 +139,7 @@ class Executor:
         return [] if self._confirm is None else self._questions(left, asking)
 
     def _questions(self, left: Iterable[str], asking: set[str]) -> list[Question]:
-        """What to ask a person: calls that need approval, and interrupts that ask for one, in call order."""
+        """The calls that need approval and the interrupts that ask for one, in call order."""
         naming: dict[str, list[Interrupt]] = {}
         for interrupt in self._tracker.undecided(self._tracker.view):
             id = interrupt.tool_call_id
@@ -145,7 +155,7 @@ class Executor:
 
     def _dispatch(self, id: str, plan: Plan) -> None:
         if plan.action == "run":
-            self._openings[id] = self._tracker.record(id).opening
+            self._generations[id] = self._tracker.record(id).generation
             self._queue.append((id, plan))
         elif plan.outcome is not None:
             self._tracker.hold(id, plan.outcome, self._run_id, plan.by)
@@ -155,7 +165,7 @@ class Executor:
     # --- asking ---------------------------------------------------------------------------------------------------
 
     async def _ask(self, questions: list[Question]) -> None:
-        """Ask one question after the other. When asking fails, what was not asked waits."""
+        """Ask one question after the other. When asking fails, the remaining ones wait."""
         for number, question in enumerate(questions):
             try:
                 if isinstance(question, Interrupt):
@@ -181,12 +191,12 @@ class Executor:
             decide_interrupt(tracker, interrupt, verdict)
 
     async def _ask_about_call(self, id: str) -> None:
-        """Ask, and go by the verdict unless the call changed meanwhile, or somebody decided elsewhere."""
+        """Ask, and apply the verdict unless the call changed meanwhile, or was decided elsewhere."""
         tracker = self._tracker
-        opening = tracker.opening(id)
+        generation = tracker.generation(id)
         verdict = await self._put(request_for(tracker, id))
         view = tracker.sync()
-        if opening is None or tracker.opening(id) != opening or view.phase != "over":
+        if generation is None or tracker.generation(id) != generation or view.phase != "over":
             self._waiting.add(id)
             return
         if verdict is not None and not verdict.cancelled and tracker.look(id, view).state == "approval-requested":
@@ -210,7 +220,7 @@ class Executor:
     # --- running --------------------------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Start as many workers as there is work and room for."""
+        """Start workers, at most one for each call in the queue."""
         for _ in range(min(len(self._queue), self._settings.limit - self._workers)):
             self._workers += 1
             self._tasks.start_soon(self._work)
@@ -232,30 +242,30 @@ class Executor:
         if not await self._mark(id, plan):
             self._waiting.add(id)
             return
-        self._begun[id] = plan
+        self._started[id] = plan
         outcome = await self._call(id, plan)
-        self._begun.pop(id, None)
+        self._started.pop(id, None)
         self._keep_result(id, outcome, plan)
         self._flush()
 
     def _keep_result(self, id: str, outcome: Outcome, plan: Plan) -> None:
-        """Hold what a tool gave, unless the call it ran for is not there any more (MSGS-4, TOOL-6)."""
+        """Hold the result of a tool, unless its call is gone (MSGS-4, TOOL-6)."""
         tracker = self._tracker
         if plan.edited is not None:
             outcome = outcome.after_edit(plan.edited)
         outcome = replace(outcome, content=bounded(outcome.content, self._settings.result_bytes_of(plan.tool)))
-        if tracker.opening(id) == self._openings.get(id):
+        if tracker.generation(id) == self._generations.get(id):
             tracker.hold(id, outcome, self._run_id, plan.by)
         else:
             tracker.forget(id)
             self._waiting.add(id)
 
     async def _mark(self, id: str, plan: Plan) -> bool:
-        """Mark a call as begun, and have that written down before its tool runs; False when it must not run now."""
+        """Mark a call as started, and have that written down before its tool runs; False when it must not run now."""
         tracker = self._tracker
         if not self._may_begin(id):
             return False
-        tracker.begin(id, plan)
+        tracker.start(id, plan)
         if self._before_effect is None or plan.tool is None or not plan.tool.effects:
             return True
         try:
@@ -276,12 +286,12 @@ class Executor:
         tracker = self._tracker
         return (
             tracker.view.phase == "over"
-            and tracker.opening(id) == self._openings.get(id)
+            and tracker.generation(id) == self._generations.get(id)
             and not tracker.is_answered(id)
         )
 
     async def _call(self, id: str, plan: Plan) -> Outcome:
-        """Run one tool; what comes of it is an answer, whatever it is."""
+        """Run one tool. A result, an error and a timeout are all answers."""
         tool, arguments = plan.tool, plan.arguments
         assert tool is not None
         assert arguments is not None
@@ -331,11 +341,10 @@ class Executor:
 
     async def _in_thread(self, id: str, function: Callable[[], Any], thread: ThreadedCall) -> Any:
         try:
-            return await run_sync(partial(thread.run, function), abandon_on_cancel=True, limiter=self._limiter)
+            return await in_thread(function, thread, self._limiter)
         finally:
-            thread.give_up()
             if not thread.started:
-                self._begun.pop(id, None)
+                self._started.pop(id, None)
                 self._tracker.undo(id)
 
     async def _report(self, id: str, value: Any) -> None:
@@ -349,7 +358,7 @@ class Executor:
     # --- adding answers -------------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Add the answers whose turn it is. While a run is going on nothing can be added, and they are held."""
+        """Add the answers whose turn it is. During a run they are held, as nothing can be added."""
         if self._tracker.reducer.status == "running":
             return
         held = self._tracker.persisted.answers
@@ -361,9 +370,9 @@ class Executor:
         self._added += self._tracker.flush([id for id in self._order[start : self._through] if id in held])
 
     def _close(self) -> None:
-        """At the end, or when cancelled: what began is answered, what did not stays as it was."""
+        """At the end, or when cancelled: started calls are answered, the others stay as they were."""
         tracker = self._tracker
-        for id, plan in self._begun.items():
+        for id, plan in self._started.items():
             self._keep_result(id, cancelled(), plan)
         if tracker.reducer.status == "running":
             if any(id in tracker.persisted.answers for id in self._order):

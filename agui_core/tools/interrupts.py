@@ -21,10 +21,10 @@ from agui_core.reducer.views import ToolCallView
 from agui_core.tools.approval import Verdict
 from agui_core.tools.json_arguments import read_arguments
 from agui_core.tools.outcomes import APPROVAL as DECIDED
-from agui_core.tools.outcomes import clean
 from agui_core.tools.toolset import Toolset
 from agui_core.warnings import WarningLog
 from agui_core.wire.encode import to_wire
+from agui_core.wire.json_values import clean_text
 from agui_core.wire.outgoing import enforced
 
 __all__ = [
@@ -138,7 +138,7 @@ def entry_of(interrupt: Interrupt, answer: Answer) -> ResumeEntry:
             f"{quoted(interrupt.id)} is answered with {quoted(answer)}, but takes True, False, None or a Verdict here;"
             " any other payload goes into a resume entry"
         )
-    reason = clean(verdict.reason) if verdict.reason else None
+    reason = clean_text(verdict.reason) if verdict.reason else None
     if verdict.cancelled:
         given: dict[str, Any] | UnsetType = {"reason": reason} if reason else UNSET
         return ResumeEntry(interrupt_id=interrupt.id, status="cancelled", payload=given)
@@ -172,7 +172,7 @@ def _payload(id: str, verdict: Verdict, schema: dict[str, Any]) -> bool | dict[s
             )
         payload["editedArgs"] = read_arguments(verdict.edited_args)
     if verdict.reason and (known is None or "reason" in known or schema.get("additionalProperties") is not False):
-        payload["reason"] = clean(verdict.reason)
+        payload["reason"] = clean_text(verdict.reason)
     return payload
 
 

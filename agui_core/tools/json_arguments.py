@@ -1,8 +1,8 @@
-"""The arguments of a call, from text to a JSON object that is safe to look at.
+"""The arguments of a call: text becomes a JSON object that is safe to read.
 
-The text comes from a model, so everything is refused that two readers could understand differently: repeated keys,
+The text comes from a model, so everything that two readers could understand differently is refused: repeated keys,
 `NaN`, numbers that a double cannot hold, lone surrogates. Nesting is bounded. Costs one decoding by the standard
-library and two scans of the text; the values themselves are walked only when the text could hide something.
+library and two scans of the text. The values are walked only when the text could hide something.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from agui_core._text import cut, shown, written
 from agui_core.limits import Limits
 from agui_core.tools.errors import InvalidArguments
 
-__all__ = ["canonical", "read_arguments", "value_at"]
+__all__ = ["EXACT", "MAX_NESTING", "canonical", "read_arguments", "value_at", "with_integers"]
 
-_EXACT = 2**53
-"""Below this every integral double is that integer and no other."""
+EXACT = 2**53
+"""Below this every integral double is that integer and no other. Above it a double cannot tell neighbours apart."""
 MAX_NESTING = Limits().nesting
 MAX_VALUES = 1_000_000
 """Values in one call's arguments, containers among them."""
@@ -33,7 +33,7 @@ Path: TypeAlias = "tuple[Path, str | int] | None"
 
 
 class _Room:
-    """What a value may still hold: `values` that follow, and `nesting` containers inside each other."""
+    """The bounds of one value: `values` that may still follow, and `nesting` of containers."""
 
     __slots__ = ("nesting", "values")
 
@@ -63,9 +63,7 @@ def read_arguments(arguments: str | Mapping[str, Any], nesting: int = MAX_NESTIN
     except RecursionError:
         _refuse_nesting(nesting)
     if type(value) is not dict:
-        raise InvalidArguments(
-            f"the arguments are no JSON object: {shown(value)}", expected="a JSON object", value=shown(value)
-        )
+        raise InvalidArguments.about("the arguments are no JSON object", value, "a JSON object")
     return value
 
 
@@ -73,16 +71,17 @@ def canonical(value: Any) -> bytes:
     """The one text of a JSON value: keys sorted, integral floats below 2**53 as integers (1.0 is 1, -0.0 is 0),
     integers by their digits. Two texts of one value give the same bytes. Costs a walk over the value and one encoding.
     """
-    return msgspec.json.encode(_integral(value), order="sorted")
+    return msgspec.json.encode(with_integers(value, EXACT - 1), order="sorted")
 
 
-def _integral(value: Any) -> Any:
+def with_integers(value: Any, largest: int) -> Any:
+    """A copy of a JSON value with integers for integral floats of at most `largest`, whatever the sign."""
     kind = type(value)
     if kind is dict:
-        return {name: _integral(item) for name, item in value.items()}
+        return {name: with_integers(item, largest) for name, item in value.items()}
     if kind is list:
-        return [_integral(item) for item in value]
-    if kind is float and value.is_integer() and abs(value) < _EXACT:
+        return [with_integers(item, largest) for item in value]
+    if kind is float and value.is_integer() and abs(value) <= largest:
         return int(value)
     return value
 
@@ -104,11 +103,8 @@ def _decode(text: str, room: _Room) -> Any:
             value=shown(text),
         ) from None
     except ValueError:  # an integer longer than CPython converts
-        raise InvalidArguments(
-            f"the arguments hold an integer with too many digits: {shown(text)}",
-            expected="a shorter number",
-            value=shown(text),
-        ) from None
+        problem = "the arguments hold an integer with too many digits"
+        raise InvalidArguments.about(problem, text, "a shorter number") from None
     if _needs_walk(text, room.nesting):
         return _copy(value, None, 1, room)
     return value
@@ -146,7 +142,11 @@ _decoder = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse
 
 
 def _copy(value: Any, path: Path, depth: int, room: _Room) -> Any:
-    """An independent copy of a JSON value; refuses whatever is none."""
+    """An independent copy of a JSON value.
+
+    Not `wire.json_values.Copier`, which repairs: here surrogates, subclasses and tuples are refused, the values are
+    counted, and the error is written for the model.
+    """
     room.values -= 1
     if room.values < 0:
         raise InvalidArguments(f"the arguments hold more than {MAX_VALUES} values", expected="fewer values")

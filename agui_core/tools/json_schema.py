@@ -1,8 +1,8 @@
-"""Checking arguments against a JSON Schema that somebody else wrote, with `jsonschema-rs` (extra `schema`).
+"""Arguments checked against a foreign JSON Schema, with `jsonschema-rs` (extra `schema`).
 
-Neither a schema nor a value is trusted: nothing is ever fetched, patterns are matched in linear time (look-around and
-back references are refused), and work and recursion are counted before the validator runs (`cost`). Costs a compilation
-per tool, and per call the counting, about a microsecond for each part of the arguments.
+Neither the schema nor the value is trusted. Nothing is fetched, patterns are matched in linear time (look-around and
+back references are refused), and `schema_cost` counts work and recursion before the validator runs. Costs a compilation
+per tool; per call the counting, about a microsecond for each part of the arguments.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _PATTERN_ROOMS = (
     _PatternRoom(100, 1_000_000, 300),
     _PatternRoom(20, 10_000_000, 3_000),
 )
-"""The first one that a schema fits into is used. Linear in the text, matching is linear in the states too."""
+"""The first one that a schema fits into is used. Matching is linear in the text and in the states."""
 
 
 class SchemaChecker:
-    """One compiled schema. Raises `DeclarationError` when it is invalid, refers elsewhere or cannot be bounded."""
+    """One compiled schema. Raises: `DeclarationError` when it is invalid, refers elsewhere or cannot be bounded."""
 
     __slots__ = ("_character", "_graph", "_validator")
 
@@ -59,25 +59,19 @@ class SchemaChecker:
         self._validator, self._character = _compile(schema, self._graph.patterns)
 
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Give the arguments back if they fit. Raises `InvalidArguments` if not, or if it is too much work."""
+        """The arguments, if they fit. Raises: `InvalidArguments` if not, or if checking is too much work."""
         cost = self._graph.cost(arguments, budget=MAX_COST, character=self._character)
         if cost.steps > MAX_COST:
-            raise InvalidArguments(
-                f"the arguments are too large or too nested to be checked: {shown(arguments)}",
-                expected="fewer or flatter arguments",
-                value=shown(arguments),
-            )
+            problem = "the arguments are too large or too nested to be checked"
+            raise InvalidArguments.about(problem, arguments, "fewer or flatter arguments")
         if not self._validator.is_valid(arguments):
             raise self._explain(arguments, cost)
         return arguments
 
     def _explain(self, arguments: dict[str, Any], cost: Cost) -> InvalidArguments:
         if cost.steps > MAX_EXPLAINED_COST or cost.shown > MAX_SHOWN:
-            return InvalidArguments(
-                f"the arguments do not fit the schema of the tool: {shown(arguments)}",
-                expected="what the schema says",
-                value=shown(arguments),
-            )
+            problem = "the arguments do not fit the schema of the tool"
+            return InvalidArguments.about(problem, arguments, "what the schema says")
         error = self._first_error(arguments)
         steps = [step if isinstance(step, int) else str(step) for step in error.instance_path]
         if error.kind.name == "required":

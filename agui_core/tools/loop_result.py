@@ -1,4 +1,4 @@
-"""What came of a run of a tool loop: its calls one by one, as the conversation tells it, and how it ended."""
+"""The result of a run of a tool loop: how it ended, and its calls one by one, as the conversation tells them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agui_core.protocol.base import UNSET
 from agui_core.protocol.content import ContentPart
 from agui_core.protocol.messages import ToolMessage
 from agui_core.reducer.views import ToolCallView
-from agui_core.tools.outcomes import ANSWER, AnswerKind
+from agui_core.tools.outcomes import AnswerKind, kind_of
 
 __all__ = ["Failure", "LoopResult", "LoopStatus", "Observation", "observe", "on_the_wire"]
 
@@ -103,7 +103,7 @@ def _is_small(value: Any) -> bool:
 
 
 def observe(calls: Iterable[ToolCallView]) -> tuple[tuple[Observation, ...], tuple[Failure, ...]]:
-    """What came of these calls, as the conversation tells it, and which of them failed."""
+    """The results of these calls, as the conversation tells them, and those that failed."""
     results, failures = [], []
     for call in calls:
         answer = call.result
@@ -123,11 +123,11 @@ def observe(calls: Iterable[ToolCallView]) -> tuple[tuple[Observation, ...], tup
 
 
 def _status_of(answer: ToolMessage | None) -> CallStatus:
-    """Our answers say what they are; of others, such as a client's, only whether they mark a failure is known."""
+    """Our answers tell their kind. Others, such as a client's, only tell whether they failed."""
     if answer is None:
         return "pending"
-    kind = None if answer.metadata is UNSET else answer.metadata.get(ANSWER)
-    if isinstance(kind, str) and kind in _KINDS:
+    kind = kind_of(answer)
+    if kind in _KINDS:
         return kind  # type: ignore[return-value]  # it is one of them
     return "ok" if answer.error is UNSET else "error"
 

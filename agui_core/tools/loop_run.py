@@ -1,11 +1,11 @@
 """One run of a `ToolLoop`: begin or take up again, decide, answer, and so on until it ends.
 
 A run holds a conversation of its own: a reducer that starts from the run input. Each decision is played into it as a
-run of calls, which `CallTracker` and `Executor` treat as any application's: judged, run, answered in call order. What
-is played, and the answers, go out as events, so the stream folds to what the model saw.
+run of calls. `CallTracker` and `Executor` treat these like an application's: judged, run, answered in call order. The
+played events and the answers go out, so the stream folds to the conversation that the model saw.
 
-All work happens inside `__anext__`, in the caller's task. No task outlives it, and no scope is open in between. So the
-results of calls that run at the same time come together, when the last of them is in.
+All work happens inside `__anext__`, in the caller's task. No task outlives it, and no scope stays open in between. So
+the results of calls that run at the same time come together, after the last of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any, TypeAlias
 
 from anyio import CapacityLimiter, ResourceGuard
 from anyio.lowlevel import checkpoint
-from anyio.to_thread import run_sync
 
 from agui_core._text import plain
 from agui_core.errors import AGUIError, ResumeError
@@ -41,11 +40,11 @@ from agui_core.reducer.views import ToolCallView
 from agui_core.tools.approval import Verdict, plan_of
 from agui_core.tools.concurrency import ThreadedCall, abandoned_threads
 from agui_core.tools.decision import Asked, BadDecision, normalise
-from agui_core.tools.executor import Executor
+from agui_core.tools.executor import Executor, in_thread
 from agui_core.tools.interrupts import decisions, interrupt_for
 from agui_core.tools.loop_plan import LoopPlan
 from agui_core.tools.loop_result import LoopResult, LoopStatus, observe, on_the_wire
-from agui_core.tools.outcomes import Outcome, denied
+from agui_core.tools.outcomes import Outcome, denied, not_run
 from agui_core.tools.persisted import Persisted
 from agui_core.tools.tracker import CallTracker
 from agui_core.warnings import WarningLog
@@ -71,7 +70,7 @@ class LoopRun:
         if not isinstance(run_input, RunAgentInput):
             raise TypeError(f"a run takes a RunAgentInput, not a {type(run_input).__name__}")
         self.result: LoopResult | None = None
-        """How it went, from the last event on; None before, and when it was left earlier."""
+        """The result, from the last event on; None before, and when the run was left earlier."""
         self._loop = loop
         self._input = run_input
         self._guard = ResourceGuard("iterating over")
@@ -105,7 +104,7 @@ class LoopRun:
         return self
 
     async def __anext__(self) -> e.Event:
-        """The next event. Raises nothing but what cancels it: failures are events."""
+        """The next event. Failures are events; only cancellation raises."""
         with self._guard:
             while not self._closed:
                 if self._events:
@@ -166,11 +165,11 @@ class LoopRun:
         if verdicts:
             self._take_up(waiting, verdicts)
             return self._answer
-        self._interrupt(tuple(waiting))  # INT-13: nobody passes an open question by
+        self._interrupt(tuple(waiting))  # INT-13: an open question is asked again
         return None
 
     def _waiting(self, unanswered: list[ToolCallView]) -> dict[str, Interrupt]:
-        """The calls that wait for a person, and what was asked: those that need approval, or that an entry names."""
+        """The calls that need approval or that an entry names, each with its question to a person."""
         ours = [(call, tool) for call in unanswered if (tool := self._loop.toolset.get(call.name)) is not None]
         if not ours:
             return {}
@@ -201,12 +200,12 @@ class LoopRun:
         The client's own are answered to the model only (FT-1).
         """
         for call in calls:
-            self._put_answer(call.id, _not_run("the run that asked for it ended without an answer"))
+            self._put_answer(call.id, not_run("the run that asked for it ended without an answer"))
             if call.name not in self._clients:
                 self._emit_result(call.id)
 
     def _take_up(self, waiting: dict[str, Interrupt], verdicts: dict[str, Verdict]) -> None:
-        """Open the calls again, in a run of their own, with what people said about them."""
+        """Open the calls again, in a run of their own, with the verdicts on them."""
         calls = [self._reducer.tool_calls[id] for id in waiting]
         opened: list[e.Event] = []
         for call in calls:
@@ -257,12 +256,7 @@ class LoopRun:
             left_behind = abandoned_threads()
             if left_behind >= loop.settings.threads:
                 raise RuntimeError(f"no thread for it: {left_behind} earlier calls never came back")
-            thread = ThreadedCall()
-            try:
-                work = partial(thread.run, decide)
-                given, error = await run_sync(work, abandon_on_cancel=True, limiter=CapacityLimiter(inf))
-            finally:
-                thread.give_up()
+            given, error = await in_thread(decide, ThreadedCall(), CapacityLimiter(inf))
             if error is not None:
                 raise error
             return await given if isawaitable(given) else given
@@ -274,15 +268,15 @@ class LoopRun:
         return (*self._loop.toolset.as_tools(), *self._clients.values())
 
     def _refusal(self, asked: Asked) -> Outcome | None:
-        """Why a call is not run, whatever it is; None when it may be judged."""
+        """The answer to a call beyond the cap, or asked too often; None when it may be judged."""
         self._attempts += 1
         if self._attempts > self._loop.max_tool_calls:
             self._stop = "max_tool_calls"
-            return _not_run(f"no more than {self._loop.max_tool_calls} tool calls may be made")
+            return not_run(f"no more than {self._loop.max_tool_calls} tool calls may be made")
         self._asked[asked.sameness] += 1
         if self._asked[asked.sameness] >= _REPEATS:
             self._stop = "repeated"
-            return _not_run("the same call was asked for before, and has its answer")
+            return not_run("the same call was asked for before, and has its answer")
         return None
 
     def _message_id(self) -> str:
@@ -304,7 +298,7 @@ class LoopRun:
     # --- answering ----------------------------------------------------------------------------------------------------
 
     async def _answer(self) -> _Step | None:
-        """Run what may run, tell what came of it, and see who has to act."""
+        """Run the calls that may run, send their answers, and see who has to act."""
         loop, tracker, calls = self._loop, self._tracker, self._reducer.tool_calls
         for id in self._round:
             call = calls[id]
@@ -391,7 +385,7 @@ class LoopRun:
         self._events += events
 
     def _play(self, events: list[e.Event]) -> list[e.Event]:
-        """Have the conversation inside go through these, as one run; gives them back."""
+        """Apply these events to the conversation inside, as one run; gives them back."""
         thread_id, run_id = self._input.thread_id, self._input.run_id
         self._reducer.apply(e.RunStartedEvent(thread_id=thread_id, run_id=run_id))
         for event in events:
@@ -410,14 +404,10 @@ def _clients_tools(loop: LoopPlan, run_input: RunAgentInput) -> dict[str, ToolDe
 
 
 def _says_something(message: m.Message) -> bool:
-    """Whether a model has something to go by: text that is not blank, or a part."""
+    """Whether a message has text that is not blank, or a part."""
     if isinstance(message, m.AssistantMessage | m.ReasoningMessage | m.ActivityMessage):
         return False
     return bool(message.content.strip() if isinstance(message.content, str) else message.content)
-
-
-def _not_run(why: str) -> Outcome:
-    return Outcome(kind="cancelled", content=f"Not run: {why}.", error="not run")
 
 
 def _text(id: str, text: str) -> list[e.Event]:
@@ -431,7 +421,7 @@ def _text(id: str, text: str) -> list[e.Event]:
 
 
 def _opened(id: str, name: str, arguments: str, message_id: str) -> list[e.Event]:
-    """The events of a whole call; without arguments they open one again that has its own."""
+    """The events of a whole call; without arguments, those that open an existing call again."""
     args = [e.ToolCallArgsEvent(tool_call_id=id, delta=arguments)] if arguments else []
     return [
         e.ToolCallStartEvent(tool_call_id=id, tool_call_name=name, parent_message_id=message_id),

@@ -1,9 +1,8 @@
-"""The tool messages that answer calls: what the model reads, what people read, and how it went.
+"""Outcomes: the tool messages that answer calls, for the model and for people.
 
 `content` is the text for the model and is never empty. `error` is a short text for people and marks failure; a denial
-has none. The metadata key `agui_core.answer` says which kind of answer it is, so that restored histories tell the
-states of their calls. Nothing internal gets into either text: of an exception only what a tool words itself
-(`ToolError`).
+has none. The metadata key `agui_core.answer` names the kind of answer, so that restored histories tell the states of
+their calls. Neither text holds anything internal: of an exception only the words of a `ToolError` are shown.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ from agui_core.tools.errors import ToolError
 from agui_core.tools.states import Signal
 from agui_core.wire.compat import upgrade_message
 from agui_core.wire.encode import encode, to_wire
-from agui_core.wire.json_values import DEEPEST, Copier, paired
+from agui_core.wire.json_values import DEEPEST, Copier, clean_text
 from agui_core.wire.malformed import Malformed
-from agui_core.wire.pydantic_models import dumped, is_model
+from agui_core.wire.pydantic_models import dumped, encode_hook, is_model
 
 __all__ = [
     "ANSWER",
     "AnswerKind",
     "Outcome",
-    "clean",
     "content_of",
+    "kind_of",
     "outcome_of_error",
     "outcome_of_result",
     "signal_of",
 ]
 
 ANSWER = "agui_core.answer"
-"""The metadata key that says what kind of answer a tool message is."""
+"""The metadata key of the kind of an answer."""
 
 APPROVAL = "agui_core.approval"
-"""The metadata key that says who decided on a call: `by` (`person` or `policy`), `reason`, and whether `edited`."""
+"""The metadata key of the decision on a call: `by` (`person` or `policy`), `reason`, and whether `edited`."""
 
 AnswerKind: TypeAlias = Literal["ok", "error", "denied", "cancelled", "timeout", "invalid"]
 
@@ -65,7 +64,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     content: Content
     error: str | UnsetType = UNSET
     approval: dict[str, Any] | None = None
-    """Who decided, as the metadata says it; None where nobody had to."""
+    """The decision, as it goes into the metadata; None where there was none."""
 
     def message(self, run_id: str, call_id: str) -> ToolMessage:
         """The tool message; its id is fresh because run ids are (FT-12, IN-8)."""
@@ -78,14 +77,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def decided(self, by: Literal["person", "policy"], reason: str | None = None, *, edited: bool = False) -> Outcome:
-        """The same, saying who decided on the call, and why."""
+        """The same, with a note of who decided on the call, and why."""
         note: dict[str, Any] = {"by": by, "edited": edited}
         if reason:
-            note["reason"] = clean(reason)
+            note["reason"] = clean_text(reason)
         return replace(self, approval=note)
 
     def after_edit(self, arguments: dict[str, Any]) -> Outcome:
-        """The same, saying with which arguments it ran: those in the history are not changed."""
+        """The same, with a note of the arguments it ran with: the history keeps the old ones."""
         said = f"A person changed the arguments; it ran with {msgspec.json.encode(arguments).decode()}"
         content: Content
         if isinstance(self.content, str):
@@ -95,24 +94,25 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, content=content)
 
 
-def signal_of(message: ToolMessage) -> Signal:
-    """What an answer, ours or anybody's, means for the state of its call."""
+def kind_of(message: ToolMessage) -> str | None:
+    """The kind of an answer of ours, perhaps of a later version; None for an answer that is not ours."""
     kind = None if message.metadata is UNSET else message.metadata.get(ANSWER)
-    if isinstance(kind, str):
+    return kind if isinstance(kind, str) else None
+
+
+def signal_of(message: ToolMessage) -> Signal:
+    """The signal of any answer for the state of its call."""
+    kind = kind_of(message)
+    if kind is not None:
         return _SIGNALS.get(kind, "failed")
     return "answered" if message.error is UNSET else "failed"
-
-
-def clean(text: str) -> str:
-    """Text that UTF-8 can carry."""
-    return text if text.isascii() else paired(text)
 
 
 # --- results ------------------------------------------------------------------------------------------------------
 
 
 def outcome_of_result(name: str, result: Any) -> Outcome:
-    """What a tool gave. Strings and content parts pass through, everything else is written as JSON."""
+    """A tool gave this result. Strings and content parts pass through; other values are written as JSON."""
     try:
         return Outcome(kind="ok", content=content_of(result))
     except ProtocolError as error:
@@ -124,28 +124,29 @@ def outcome_of_result(name: str, result: Any) -> Outcome:
 
 
 def content_of(result: Any) -> Content:
-    """What a message holds of a result. Raises whatever goes wrong; `ProtocolError` for a content part of no known kind
-    among others.
+    """The content of the message for a result.
+
+    Raises: any error of writing it; `ProtocolError` for a content part of no known kind.
     """
     if type(result) is str:
-        return clean(result)
+        return clean_text(result)
     return _parts(result) or _written(result)
 
 
 def _parts(result: Any) -> tuple[ContentPart, ...] | None:
-    """The content parts that a result is made of, whether structs or dicts; None when it is anything else."""
+    """The content parts of a result that has only these, as structs or dicts; else None."""
     parts = (result,) if isinstance(result, _PART_TYPES) or is_model(result) else result
     if not isinstance(parts, list | tuple) or not parts:
         return None
     if any(map(is_model, parts)):
         parts = [dumped(part) if is_model(part) else part for part in parts]
     if not all(isinstance(part, _PART_TYPES) for part in parts):
-        kinds = [_kind_of(part) for part in parts]
+        kinds = [_type_of(part) for part in parts]
         if None in kinds or not any(kind in _PARTS for kind in kinds):
             return None
         holder = {"content": [to_wire(part) if isinstance(part, msgspec.Struct) else part for part in parts]}
-        upgrade_message(holder, (), lambda rule, message, path: None)
-        if strange := [kind for kind in map(_kind_of, holder["content"]) if kind not in _KNOWN]:
+        upgrade_message(holder)
+        if strange := [kind for kind in map(_type_of, holder["content"]) if kind not in _KNOWN]:
             raise ProtocolError(
                 f"its result holds a content part of no known kind, {quoted(strange[0])}", rule="PROC-9"
             )
@@ -153,53 +154,47 @@ def _parts(result: Any) -> tuple[ContentPart, ...] | None:
             parts = msgspec.convert(holder["content"], tuple[ContentPart, ...], strict=True)
         except msgspec.ValidationError:
             return None
-    return tuple(replace(part, text=clean(part.text)) if isinstance(part, TextPart) else part for part in parts)
+    return tuple(replace(part, text=clean_text(part.text)) if isinstance(part, TextPart) else part for part in parts)
 
 
-def _kind_of(part: Any) -> str | None:
-    """The type of a content part, known or not; None for what looks like no part."""
+def _type_of(part: Any) -> str | None:
+    """The type of a content part, known or not; None for a value that is not one."""
     kind = part.get("type") if isinstance(part, dict) else getattr(part, "type", None)
     return kind if isinstance(kind, str) else None
 
 
 def _written(result: Any) -> str:
     if isinstance(result, str):
-        return clean(str(result))
+        return clean_text(str(result))
     try:
         text = _encoder.encode(result)
     except UnicodeEncodeError:
-        text = encode(msgspec.to_builtins(result, enc_hook=_foreign))
+        text = encode(msgspec.to_builtins(result, enc_hook=encode_hook))
     if b"null" in text:  # msgspec writes it for NaN and infinity too, which are no JSON
-        Copier(DEEPEST).copy(msgspec.to_builtins(result, enc_hook=_foreign))
+        Copier(DEEPEST).copy(msgspec.to_builtins(result, enc_hook=encode_hook))
     return text.decode()
 
 
-def _foreign(value: Any) -> Any:
-    """What msgspec does not know: models, and then nothing else."""
-    if is_model(value):
-        return dumped(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 
-
-_encoder = msgspec.json.Encoder(enc_hook=_foreign)
 
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
 def outcome_of_error(name: str, error: BaseException, *, exposed: bool) -> Outcome:
-    """What a tool raised. Its text stays out of the answer unless it is a `ToolError`, or `exposed`."""
+    """A tool raised this error. Its text stays out of the answer, unless it is a `ToolError` or `exposed`."""
     if isinstance(error, ToolError):
         return Outcome(
             kind="error",
-            content=clean(error.model_text) or f"The tool {cut(name)} failed.",
-            error=clean(error.human_text) or f"{cut(name)} failed",
+            content=clean_text(error.model_text) or f"The tool {cut(name)} failed.",
+            error=clean_text(error.human_text) or f"{cut(name)} failed",
         )
     return failed(name, _told(error) if exposed else "")
 
 
 def _told(error: BaseException) -> str:
     try:
-        return cut(clean(f"{type(error).__name__}: {error}"), EXPOSED)
+        return cut(clean_text(f"{type(error).__name__}: {error}"), EXPOSED)
     except Exception:  # the text of an exception is the tool's own code
         return type(error).__name__
 
@@ -220,13 +215,15 @@ def timed_out(name: str, seconds: float, *, abandoned: bool) -> Outcome:
     )
 
 
+def not_run(why: str, human: str = "not run") -> Outcome:
+    """The call may not run any more, or not now."""
+    return Outcome(kind="cancelled", content=f"Not run: {why}.", error=human)
+
+
 def crowded_out(left_behind: int) -> Outcome:
-    """No thread could be begun for a sync tool."""
-    return Outcome(
-        kind="cancelled",
-        content=f"Not run: {left_behind} earlier calls never came back; try again later.",
-        error="not run: earlier calls never came back",
-    )
+    """There was no thread for a sync tool."""
+    why = f"{left_behind} earlier calls never came back; try again later"
+    return not_run(why, "not run: earlier calls never came back")
 
 
 def cancelled() -> Outcome:
@@ -235,7 +232,7 @@ def cancelled() -> Outcome:
 
 
 def interrupted() -> Outcome:
-    """A begun mark was found after a restart: a tool with effects is not run twice."""
+    """A mark was found after a restart: a tool with effects is not run twice."""
     return Outcome(
         kind="cancelled",
         content="The application was restarted while this call ran: it may or may not have run.",
@@ -265,7 +262,7 @@ def unknown_tool(name: str) -> Outcome:
 def denied(reason: str | None = None) -> Outcome:
     """A person said no (FT-6)."""
     said = "Denied: a person did not allow this call; it was not run."
-    return Outcome(kind="denied", content=f"{said} Reason: {clean(reason)}" if reason else said)
+    return Outcome(kind="denied", content=f"{said} Reason: {clean_text(reason)}" if reason else said)
 
 
 def ruled_out() -> Outcome:
@@ -283,8 +280,7 @@ _ENDINGS = {
 }
 
 
-def not_run(status: str | None) -> Outcome:
+def run_ended(status: str | None) -> Outcome:
     """OPEN-17: the run ended badly, so its calls are not executed; None when another run began since."""
     ending = "the conversation went on" if status is None else f"the run {_ENDINGS[status]}"
-    why = f"{ending} before this call was answered"
-    return Outcome(kind="cancelled", content=f"Not run: {why}.", error="not run")
+    return not_run(f"{ending} before this call was answered")

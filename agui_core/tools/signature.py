@@ -1,8 +1,8 @@
 """A Python callable becomes a tool: its signature becomes a JSON Schema and a strict converter.
 
-For each callable one struct is made whose fields are the parameters, so that msgspec gives both the schema and the
-conversion and the two cannot drift apart. The work is done once, at declaration, where everything that no model could
-call is refused. A conversion costs one `msgspec.convert` and a dict.
+The parameters become the fields of a struct, so that msgspec gives both the schema and the conversion, and the two
+cannot drift apart. This is done once, at declaration, and refuses functions that no model could call. A conversion
+costs one `msgspec.convert` and a dict.
 """
 
 from __future__ import annotations
@@ -20,18 +20,15 @@ import msgspec
 from agui_core._text import cut, shown, written
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import DeclarationError, InvalidArguments
-from agui_core.tools.json_arguments import value_at
+from agui_core.tools.json_arguments import EXACT, value_at, with_integers
 
 __all__ = ["ToolSignature", "context_parameter", "describe", "is_async", "name_of", "refuse_generators"]
 
-MAX_EXACT = 2**53
-"""Above it, a double no longer tells neighbouring integers apart."""
-
 
 class ToolSignature:
-    """What one callable takes: `parameters` is the JSON Schema, `context` the parameter for the `ToolContext`, if any.
+    """The parameters of one callable: `parameters` is the JSON Schema, `context` the parameter for the `ToolContext`.
 
-    Raises `DeclarationError` for `*args`, `**kwargs`, positional-only and unbound `self` parameters, annotations that
+    Raises: `DeclarationError` for `*args`, `**kwargs`, positional-only and unbound `self` parameters, annotations that
     cannot be resolved, and types that JSON cannot carry. A parameter without an annotation takes any JSON value.
     """
 
@@ -86,12 +83,10 @@ class ToolSignature:
                 if "got `float`" not in problem or name in tried or name not in arguments:
                     raise _explain(problem, steps, arguments, self.parameters) from None
                 tried.add(name)
-                arguments = {**arguments, name: _with_integers(arguments[name])}
+                arguments = {**arguments, name: with_integers(arguments[name], EXACT)}
             except Exception as error:  # a hook of the application's own type failed, or it recursed
-                raise InvalidArguments(
-                    f"the arguments could not be converted: {shown(arguments)}",
-                    expected="other values",
-                    value=shown(arguments),
+                raise InvalidArguments.about(
+                    "the arguments could not be converted", arguments, "other values"
                 ) from error
 
     def _make_schema(self, annotations: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +123,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def refuse_generators(function: Callable[..., Any]) -> None:
-    """Refuse what yields, as a call has exactly one answer, and what cannot be called at all."""
+    """Refuse generators, as a call has exactly one answer, and objects that cannot be called."""
     if not callable(function):
         raise DeclarationError(f"{shown(function)} cannot be called; declare a function or a method")
     for body in map(inspect.unwrap, _bodies(function)):
@@ -144,7 +139,7 @@ def context_parameter(function: Callable[..., Any]) -> str | None:
         return None
     name = _find_context(function, hints)
     if name is not None and list(signature.parameters).index(name) == 0:
-        _refuse(function, f"takes {name} first; a handler takes the arguments first and the context behind them")
+        _refuse(function, f"takes {name} first; a handler takes the arguments first and the context after them")
     return name
 
 
@@ -165,7 +160,7 @@ def _refuse(function: Callable[..., Any], problem: str) -> NoReturn:
 
 
 def _inspect(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
-    """The signature, and the resolved annotations of its parameters (what is returned does not matter)."""
+    """The signature, and the resolved annotations of its parameters, not of the result."""
     try:
         signature = inspect.signature(function)
         annotated = {
@@ -223,7 +218,7 @@ def _check_parameter(function: Callable[..., Any], parameter: inspect.Parameter)
 
 
 def _preset(function: Callable[..., Any]) -> frozenset[str]:
-    """What `functools.partial` has filled in by name: the model has no say in it."""
+    """The parameters that `functools.partial` has filled in by name; the model does not see them."""
     return frozenset(function.keywords) if isinstance(function, functools.partial) else frozenset()
 
 
@@ -257,7 +252,7 @@ def _make_struct(fields: dict[str, str], annotations: dict[str, Any], defaults: 
 
 
 def _json_default(default: Any, annotation: Any) -> dict[str, Any]:
-    """The `default` to show: none where the value is no JSON, or is a mark that the type itself does not admit."""
+    """The `default` to show, unless the value is no JSON or does not fit the type itself."""
     try:
         value = msgspec.to_builtins(default)
         msgspec.convert(value, annotation, strict=True, str_keys=True)
@@ -265,16 +260,6 @@ def _json_default(default: Any, annotation: Any) -> dict[str, Any]:
     except Exception:
         return {}
     return {"default": value}
-
-
-def _with_integers(value: Any) -> Any:
-    if type(value) is float:
-        return int(value) if value.is_integer() and abs(value) <= MAX_EXACT else value
-    if type(value) is list:
-        return [_with_integers(item) for item in value]
-    if type(value) is dict:
-        return {name: _with_integers(item) for name, item in value.items()}
-    return value
 
 
 _WHERE = re.compile(r"(?:`key` in )?`\$(.*)`\Z", re.DOTALL)
@@ -285,7 +270,7 @@ _ANY_KEY = "*"
 
 
 def _read_problem(text: str) -> tuple[str, list[str | int]]:
-    """A message of msgspec, cut into what is wrong and where. Keys of mappings are not in it and read as `*`."""
+    """An error text of msgspec as problem and place; nothing else reads these. Keys of mappings are not in it: `*`."""
     problem, _, where = text.rpartition(" - at ")
     match = _WHERE.match(where)
     if not problem or match is None:

@@ -1,8 +1,8 @@
-"""The states of a tool call, and who has to act on it: two tables, and nothing that decides outside of them.
+"""The states of a tool call, and who has to act on it: two tables, which decide alone.
 
 A call is opened, its arguments stream in, it is closed, perhaps a person is asked and decides, and it is answered.
-Within one opening it only moves forward. Reopening a call without an answer (TOOL-6), and a snapshot that restates it
-(MSGS-4), start anew; an answered call stays answered. Costs one look-up a step.
+Within one generation it only moves forward. A new generation starts when a call without an answer is reopened (TOOL-6)
+or a snapshot restates it (MSGS-4); an answered call stays answered. Costs one look-up a step.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _UNANSWERED: dict[Signal, CallState] = {"opened": "input-streaming", "restated":
 
 
 def _stays(state: CallState) -> dict[Signal, CallState]:
-    """OPEN-12: whatever comes after an answer moves nothing, unless a snapshot takes the answer away."""
+    """OPEN-12: nothing moves an answered call but a snapshot that takes the answer away."""
     return {**dict.fromkeys(("opened", "closed", *_ANSWERS), state), "restated": "input-available"}
 
 
@@ -63,7 +63,7 @@ TRANSITIONS: dict[CallState, dict[Signal, CallState]] = {
     "output-error": _stays("output-error"),
     "output-denied": _stays("output-denied"),
 }
-"""What each signal makes of each state; what is not listed cannot happen."""
+"""The next state by state and signal. A pair that is not listed cannot happen."""
 
 ANSWERED: frozenset[CallState] = frozenset(_ANSWERS.values())
 
@@ -76,8 +76,8 @@ def advance(state: CallState, *signals: Signal) -> CallState:
 
 
 Phase: TypeAlias = Literal["none", "going", "over", "broken"]
-"""Of the last run: there was none yet; it goes on; it finished or was interrupted; it failed, was cancelled, cut off
-or refused, and its calls are not executed (FT-7)."""
+"""Of the last run: `none` before the first one; `going`; `over` when it finished or was interrupted; `broken` when it
+failed, was cancelled, cut off or refused, so that its calls are not executed (FT-7)."""
 
 Actor: TypeAlias = Literal["application", "approver", "agent", "nobody"]
 
@@ -97,7 +97,7 @@ WHO_ACTS: tuple[tuple[Phase | None, bool | None, bool | None, frozenset[CallStat
     ("over", True, _ANY, _ANY, "application"),
 )
 """Who acts on one call of the last run. A call named by an open interrupt is answered through its resume entry (FT-11);
-one that is not ours is the agent's (FT-9)."""
+a call that is not ours is the agent's (FT-9)."""
 
 
 def who_acts(phase: Phase, state: CallState, *, ours: bool, named: bool) -> Actor:

@@ -23,12 +23,11 @@ from agui_core.tools.effects import Effects, says_run
 from agui_core.tools.interrupts import not_voted
 from agui_core.tools.outcomes import (
     Outcome,
-    clean,
     content_of,
     denied,
     interrupted,
     invalid,
-    not_run,
+    run_ended,
     signal_of,
     unknown_tool,
     went_on,
@@ -39,6 +38,7 @@ from agui_core.tools.run_view import RunView, read_run
 from agui_core.tools.states import ANSWERED, Actor, Signal, Waiting, advance, sum_up, who_acts
 from agui_core.tools.toolset import Tool, Toolset
 from agui_core.warnings import WarningLog
+from agui_core.wire.json_values import clean_text
 
 __all__ = ["CallTracker"]
 
@@ -57,7 +57,7 @@ class CallTracker:
         toolset: Toolset,
         persisted: Persisted,
         log: WarningLog,
-        begun: Mapping[str, Mapping[str, Any] | None] = {},
+        effect_started: Mapping[str, Mapping[str, Any] | None] = {},
     ) -> None:
         self.reducer = reducer
         self.toolset = toolset
@@ -68,7 +68,7 @@ class CallTracker:
         """Calls whose tools run in this process."""
         calls = reducer.tool_calls
         self.effects.read(reducer.messages, calls)
-        for id, edited in begun.items():
+        for id, edited in effect_started.items():
             if id in calls:
                 self._take_over(calls[id], edited)
         self._plans: dict[str, Plan] = {}
@@ -82,7 +82,7 @@ class CallTracker:
         if answer is not None:
             self.persisted.answers_to[call.id] = digest_of(call, 0)
         if (tool is None or tool.effects) and (answer is None or says_run(answer)):
-            self.effects.begin(call, edited)
+            self.effects.start(call, edited)
 
     # --- the last run ---------------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class CallTracker:
         if held is not None and held != digest_of(call, 0):
             self._drop_answer(id)
         record.message_id = call.message_id
-        record.opening += 1
+        record.generation += 1
         record.verdict, record.digest = None, ""
         record.state = advance(record.state, signal)
         if signal == "opened" and call.complete:
@@ -169,12 +169,10 @@ class CallTracker:
             record = self.persisted.records[id] = CallRecord(message_id=self.reducer.tool_calls[id].message_id)
         return record
 
-    def opening(self, id: str) -> int | None:
-        """Which opening of a call this is; None when there is no such call (any more). A call in another opening than
-        before has to be decided on anew.
-        """
+    def generation(self, id: str) -> int | None:
+        """The generation of a call; None when there is no such call (any more). A decision is about one generation."""
         self.sync()
-        return self.record(id).opening if id in self.reducer.tool_calls else None
+        return self.record(id).generation if id in self.reducer.tool_calls else None
 
     def look(self, id: str, view: RunView) -> CallRecord:
         """The record of a call, up to date. `view` is what `sync` gave. Raises `KeyError` for an unknown id."""
@@ -231,15 +229,15 @@ class CallTracker:
         record = self.persisted.records.get(id)
         if record is None or record.verdict is None:
             return None
-        return record.verdict if record.digest == digest_of(self.reducer.tool_calls[id], record.opening) else None
+        return record.verdict if record.digest == digest_of(self.reducer.tool_calls[id], record.generation) else None
 
     # --- running --------------------------------------------------------------------------------------------------
 
-    def begin(self, id: str, plan: Plan) -> None:
+    def start(self, id: str, plan: Plan) -> None:
         """The tool of a call runs from now on."""
         self.running.add(id)
         if plan.tool is not None and plan.tool.effects:
-            self.effects.begin(self.reducer.tool_calls[id], plan.edited)
+            self.effects.start(self.reducer.tool_calls[id], plan.edited)
 
     def undo(self, id: str) -> None:
         """A tool that was about to run did not."""
@@ -261,12 +259,12 @@ class CallTracker:
     def face(self, id: str, view: RunView) -> tuple[object, ...]:
         """All that a person is shown of a call."""
         call = self.reducer.tool_calls[id]
-        return self.record(id).opening, call.name, call.arguments, tuple(view.named.get(id, ()))
+        return self.record(id).generation, call.name, call.arguments, tuple(view.named.get(id, ()))
 
     def accept(self, id: str, verdict: Verdict) -> None:
         """Go by a verdict on a call as it is now."""
         record = self.record(id)
-        record.verdict, record.digest = own_verdict(verdict), digest_of(self.reducer.tool_calls[id], record.opening)
+        record.verdict, record.digest = own_verdict(verdict), digest_of(self.reducer.tool_calls[id], record.generation)
         self._plans.pop(id, None)
 
     def undecided(self, view: RunView) -> list[Interrupt]:
@@ -368,7 +366,7 @@ class CallTracker:
         if not isinstance(error, str | None):
             raise TypeError(f"the error is a short text or None, not {type(error).__name__}")
         if error is not None:
-            outcome = replace(outcome, kind="error", error=clean(error) or "failed")
+            outcome = replace(outcome, kind="error", error=clean_text(error) or "failed")
         if record.verdict is not None and record.verdict.edited_args is not None:
             outcome = outcome.after_edit(record.verdict.edited_args)
         self.hold(id, outcome, view.run_id)
@@ -433,8 +431,8 @@ class CallTracker:
             given_up += [(id, self.reducer.status) for id in self.unanswered(view)]
         for id, ending in given_up:
             if id not in view.named:
-                begun = id in self.running or self.effects.may_have_run(calls[id], None)
-                self.hold(id, interrupted() if begun else not_run(ending), view.run_id)
+                started = id in self.running or self.effects.may_have_run(calls[id], None)
+                self.hold(id, interrupted() if started else run_ended(ending), view.run_id)
         for id in view.unknown:
             if id not in persisted.answers:
                 self.hold(id, unknown_tool(calls[id].name), view.run_id)

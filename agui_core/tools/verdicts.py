@@ -1,7 +1,7 @@
-"""What people decide: what they are asked, and how a decision reaches the call or the interrupt that it is about.
+"""Verdicts of people: the question, and the way of a verdict to its call or interrupt.
 
-Plain functions over a `CallTracker`, which keeps the decisions. A decision is for what was shown: its digest, or the
-call as this process showed it last, has to be that of the call as it is now.
+Functions over a `CallTracker`, which keeps the verdicts. A verdict is about the call that was shown: its digest, or the
+call as this process showed it last, has to match the call as it is now.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from agui_core._text import quoted
 from agui_core.errors import ApprovalError
 from agui_core.protocol.base import UNSET
 from agui_core.protocol.run import Interrupt, ResumeEntry
+from agui_core.reducer.views import ToolCallView
 from agui_core.tools.approval import ApprovalRequest, Verdict, digest_of, own_verdict
 from agui_core.tools.interrupts import Answers, check_open, check_resume, entries_of, vote
 from agui_core.tools.states import advance
@@ -25,18 +26,16 @@ def request(tracker: CallTracker, about: str | Interrupt) -> ApprovalRequest:
     """The question to a person about a call, or about one interrupt."""
     view = tracker.view
     interrupts = (about,) if isinstance(about, Interrupt) else tuple(view.named.get(about, ()))
-    id = about.tool_call_id if isinstance(about, Interrupt) else about
-    call = tracker.reducer.tool_calls.get(id) if isinstance(id, str) else None
+    call, generation = _subject(tracker, about.tool_call_id if isinstance(about, Interrupt) else about)
     name = "" if call is None else call.name
     messages = [each.message for each in interrupts if each.message is not UNSET and each.message]
-    opening = 0 if call is None else tracker.record(call.id).opening
     return ApprovalRequest(
         call_id=None if call is None else call.id,
         tool_name=name,
         arguments="{}" if call is None else call.arguments or "{}",
         args={} if call is None else call.args,
         message=" ".join(dict.fromkeys(messages)) or f"Approve {name or 'this step'}?",
-        digest=digest_of(call, opening, interrupts),
+        digest=digest_of(call, generation, interrupts),
         tool=None if interrupts or call is None else tracker.plan(call.id, view).tool,
         interrupt=interrupts[0] if interrupts else None,
         interrupts=interrupts,
@@ -52,9 +51,10 @@ def decide(
     strict: bool = True,
     now: datetime | None = None,
 ) -> None:
-    """What a person says about a call that waits for it, or about the interrupts of a request. Raises
-    `ApprovalError`, with nothing decided, when it waits for nothing or is not what was shown; when `strict`, also
-    `InvalidArguments` for edited arguments that do not fit.
+    """Apply the verdict on a call that waits for one, or on the interrupts of a request.
+
+    Raises: `ApprovalError`, with nothing decided, when it does not wait or is not the one that was shown; when
+    `strict`, `InvalidArguments` for edited arguments that do not fit.
     """
     view = tracker.sync()
     if isinstance(about, ApprovalRequest):
@@ -73,7 +73,7 @@ def decide(
     if digest is None:
         same = id not in tracker.shown or tracker.shown[id] == tracker.face(id, view)
     else:
-        same = digest == digest_of(call, record.opening, naming)
+        same = digest == digest_of(call, record.generation, naming)
     if not same:
         raise ApprovalError(
             f"tool call {quoted(id)} is another one than was shown; nothing was decided: look at it again [SEC-3]"
@@ -104,13 +104,18 @@ def _decide_interrupts(
 
 
 def _digest_of(tracker: CallTracker, interrupts: tuple[Interrupt, ...]) -> str:
-    id = interrupts[0].tool_call_id
+    call, generation = _subject(tracker, interrupts[0].tool_call_id)
+    return digest_of(call, generation, interrupts)
+
+
+def _subject(tracker: CallTracker, id: object) -> tuple[ToolCallView | None, int]:
+    """The call of an id, if there is one, and its generation."""
     call = tracker.reducer.tool_calls.get(id) if isinstance(id, str) else None
-    return digest_of(call, 0 if call is None else tracker.record(call.id).opening, interrupts)
+    return call, 0 if call is None else tracker.record(call.id).generation
 
 
 def decide_interrupt(tracker: CallTracker, interrupt: Interrupt, verdict: Verdict, now: datetime | None = None) -> None:
-    """What a person says about an open interrupt."""
+    """Apply the verdict on an open interrupt."""
     check_open(interrupt, now)
     persisted = tracker.persisted
     entry = vote(persisted.votes, tracker.view.interrupts, interrupt, own_verdict(verdict))

@@ -25,7 +25,7 @@ __all__ = [
     "check_nesting",
     "holds_foreign",
     "nesting_exceeded",
-    "paired",
+    "clean_text",
     "stack_exceeded",
     "too_deep",
 ]
@@ -39,7 +39,7 @@ _LARGEST, _SMALLEST = 10**4_300 - 1, 1 - 10**4_299
 """Integers of more than 4,300 characters, the sign included, are neither read nor written as JSON."""
 
 
-def paired(text: str) -> str:
+def clean_text(text: str) -> str:
     """Text that UTF-8 can carry: halves of surrogate pairs joined where they meet, U+FFFD for each lone one."""
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
@@ -202,7 +202,7 @@ class Copier:
         try:
             value.encode()
         except UnicodeEncodeError:
-            whole = paired(value)
+            whole = clean_text(value)
             if "\ufffd" in whole:
                 self.repaired.append(tuple(self._path))
             return whole
