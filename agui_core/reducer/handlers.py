@@ -125,9 +125,6 @@ def _call_start(state: ReducerState, event: e.ToolCallStartEvent, item: OpenItem
     if state.may_have_spoken or stream.texts or stream.reasonings:
         store.settle(state.upcoming)
         state.note_speech(event.tool_call_id)
-    started = len(stream.started_calls)
-    if state.quiet_from >= started and event.tool_call_id not in store.results:
-        state.begin_anew(event.tool_call_id, started)
     call = store.calls.get(event.tool_call_id)
     if call is None:
         call = _make_call(state, event)

@@ -219,20 +219,24 @@ class ReducerState:
     def warn(self, rule: str, event: e.Event, message: str) -> None:
         self.log.add(rule, message, index=self.index - self.mid_event, type=event.type)
 
+    @property
+    def has_spoken(self) -> bool:
+        """Whether a message grew since `note_speech`, as of the last settling."""
+        return self.store.spoken != self.spoken
+
+    @has_spoken.setter
+    def has_spoken(self, value: bool) -> None:
+        self.spoken = self.store.spoken - value
+
     def note_speech(self, starting: str | None = None) -> None:
         """Whether the run has said something since its latest call, or before one that is `starting`. The conversation
         is settled.
         """
         self.may_have_spoken = False
-        if self.store.spoken != self.spoken:
+        if self.has_spoken:
             self.said_something()
             if starting is not None and starting == next(reversed(self.verifier.stream.started_calls), None):
                 self.quiet_from -= 1
-
-    def begin_anew(self, id: str, started: int) -> None:
-        """What was said since the latest call first began is not after it any more, whenever that was noted."""
-        if id == next(reversed(self.verifier.stream.started_calls), None):
-            self.quiet_from = started - 1
 
     def said_something(self) -> None:
         """No call so far is what the run ends with."""

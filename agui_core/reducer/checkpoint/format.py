@@ -159,6 +159,8 @@ class Counters(Struct, frozen=True, array_like=True):
     overhead_since: int
     near_limit: bool
     quiet_from: Natural = 0
+    has_spoken: bool = False
+    """Whether a message grew since what the run said was last looked at."""
 
 
 class Refusal(Struct, frozen=True, array_like=True):

@@ -73,7 +73,6 @@ def make(state: ReducerState, extra: bytes, since: int | None) -> bytes:
     if state.mid_event:
         raise AGUIError("no checkpoint can be made from on_event, in the middle of an event; make it after `apply`")
     version = state.stamp()
-    state.note_speech()
     before = None
     if since is not None:
         before = state.checkpoint_marks.pop(since, None)
