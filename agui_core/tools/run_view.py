@@ -28,7 +28,6 @@ _PHASES: dict[Status, Phase] = {
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """See the module."""
 
-    version: int
     phase: Phase
     """`over` also for a loaded history with calls that wait for us."""
     toolset: Toolset
@@ -38,7 +37,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the tools in our latest input; before the first one, all tools of the toolset."""
     left: dict[str, None]
     """The calls that had no result when the run ended, in order, answered since or not (FT-2)."""
-    pending: frozenset[str]
+    pending: set[str]
     """Those that the agent's own list names too, where there is one, and that nobody has answered since (FT-13)."""
     waiting: frozenset[str]
     """The agent's own calls after which the run brought nothing more: somebody has to do something."""
@@ -56,7 +55,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         return name in self.offered or name in self.toolset
 
 
-def read_run(reducer: Reducer, toolset: Toolset, persisted: Persisted, version: int) -> RunView:
+def read_run(reducer: Reducer, toolset: Toolset, persisted: Persisted) -> RunView:
     """The view as of now. Costs a step for each call of the last run; before any run, for each message since the user's
     last one.
     """
@@ -68,16 +67,15 @@ def read_run(reducer: Reducer, toolset: Toolset, persisted: Persisted, version: 
             named.setdefault(interrupt.tool_call_id, []).append(interrupt)
     offered: Container[str] = toolset if persisted.offered is None else frozenset(persisted.offered)
     left = {id: None for id in run.calls_without_result if id in calls}
-    pending = frozenset(run.pending_tool_calls)
+    pending = set(run.pending_tool_calls)
     if phase == "none":
         left = _loaded(reducer, persisted, lambda name: name in offered or name in toolset)
-        pending = frozenset(id for id in left if calls[id].result is None)
+        pending = {id for id in left if calls[id].result is None}
         phase = "over" if left else phase
     theirs = [id for id in left if not (calls[id].name in offered or calls[id].name in toolset)]
     unknown = _unknown(calls, persisted, [id for id in theirs if id in run.named_calls and calls[id].result is None])
     last = frozenset(run.last_calls)
     return RunView(
-        version=version,
         phase=phase,
         toolset=toolset,
         thread_id=run.thread_id or "",

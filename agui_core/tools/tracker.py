@@ -73,6 +73,8 @@ class CallTracker:
                 self._take_over(calls[id], edited)
         self._plans: dict[str, Plan] = {}
         self._view: RunView | None = None
+        self._viewed = -1
+        """The version that the view is of."""
         self.shown: dict[str, tuple[object, ...]] = {}
         """What this process showed of calls that wait for approval."""
 
@@ -90,8 +92,8 @@ class CallTracker:
     def view(self) -> RunView:
         """The last run as the reducer tells it, read again when the reducer has changed. A method takes it once."""
         version = self.reducer.version
-        if self._view is None or self._view.version != version:
-            self._view = read_run(self.reducer, self.toolset, self.persisted, version)
+        if self._view is None or self._viewed != version:
+            self._view, self._viewed = read_run(self.reducer, self.toolset, self.persisted), version
         return self._view
 
     def unanswered(self, view: RunView) -> list[str]:
@@ -318,6 +320,10 @@ class CallTracker:
                 self.effects.settle(call, message)
             if persisted.seen == before:  # a tool message at its place changes no call
                 persisted.seen = reducer.version
+            if self._view is not None and self._viewed == before and not self._view.unknown:
+                # All that it changes of the view; reading the run anew for each answer would cost calls times calls.
+                self._view.pending.discard(id)
+                self._viewed = reducer.version
             added.append(id)
         return added
 
