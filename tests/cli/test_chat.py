@@ -72,6 +72,20 @@ def test_a_last_line_without_its_end_and_quitting(agui: Run) -> None:
     assert [run_input["messages"][-1]["content"] for run_input in served.inputs] == ["one", "two"]
 
 
+def test_media_are_named_and_not_written_out(agui: Run) -> None:
+    source = {"type": "data", "value": "QUJD" * 100, "mimeType": "image/png"}
+    result = {
+        "type": "TOOL_CALL_RESULT",
+        "messageId": "t",
+        "toolCallId": "c",
+        "content": [{"type": "text", "text": "look"}, {"type": "image", "source": source}],
+    }
+    with endpoint(lambda run_input: [*call("c", "draw", "{}"), result]) as served:
+        ran = agui("chat", served.url, stdin=b"go\n")
+    assert "look\n  [image image/png: 400 characters of base64]\n" in ran.out
+    assert "QUJD" not in ran.out
+
+
 def test_everything_from_the_wire_is_inert(agui: Run) -> None:
     evil = "\x1b[2Jgone\u202e\r"
     events = [

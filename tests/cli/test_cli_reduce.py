@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import agui_core
+from agui_core.cli.input import RecordedInput
 from support.clocks import PATIENCE
 from support.events import FINISHED, STARTED, called, result, spoken
 
@@ -352,3 +353,15 @@ def test_interrupting_is_quiet(monkeypatch: pytest.MonkeyPatch, agui: Run) -> No
     monkeypatch.setattr(agui_core.Reducer, "apply_sse", interrupt)
     ran = agui("reduce", SAMPLE)
     assert (ran.status, ran.out, ran.err) == (130, "", "")
+
+
+@pytest.mark.parametrize("blanks", [b"", b" \r\n"])
+@pytest.mark.parametrize(("text", "json_lines"), [(b'{"type": "RAW"}\n', True), (b"data: {}\n\n", False)])
+def test_the_format_is_told_however_the_input_is_cut(
+    text: bytes, json_lines: bool, blanks: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agui_core.cli.input._PIECE", 1)
+    path = tmp_path / "stream"
+    path.write_bytes(b"\xef\xbb\xbf" + blanks + text)
+    with RecordedInput(str(path)) as source:
+        assert (source.json_lines, b"".join(source)) == (json_lines, blanks + text)

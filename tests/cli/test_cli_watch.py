@@ -14,6 +14,7 @@ from rich.console import Console
 
 import agui_core
 from agui_core.cli.input import RecordedInput
+from agui_core.cli.pacing import Pacing, read_head
 from agui_core.cli.screen import Screen
 from support.events import FINISHED, STARTED
 
@@ -182,3 +183,27 @@ def test_without_rich(agui: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("factor", ["-1", "fast", "inf", "nan"])
 def test_a_speed_is_a_number(agui: Run, factor: str) -> None:
     assert agui("watch", SAMPLE, f"--speed={factor}").status == 2
+
+
+# --- the pace -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"speed": 1.0}, [0.0, 1.5, 0.0, 0.02, 3.0, 0.5]),
+        ({"speed": 2.0}, [0.0, 0.75, 0.0, 0.01, 3.0, 0.25]),
+        ({"speed": 0.001}, [0.0, 3.0, 0.0, 3.0, 3.0, 3.0]),
+        ({"speed": 0.0}, [0.0] * 6),
+        ({"speed": 1.0, "rate": 4.0}, [0.25] * 6),
+    ],
+)
+def test_pauses_are_those_of_the_timestamps_within_bounds(options: dict[str, float], expected: list[float]) -> None:
+    pacing = Pacing(longest=3.0, **options)
+    stamps = [1_000, 2_500, 2_000, None, 10**400, 10**400 + 500]
+    heads = [read_head(json.dumps({"type": "RAW", "timestamp": stamp}).encode()) for stamp in stamps]
+    assert [pacing.pause(head) for head in heads] == pytest.approx(expected)
+
+
+def test_a_payload_that_is_no_event_has_an_empty_head() -> None:
+    assert [read_head(payload).timestamp for payload in (b"", b"[1]", b"\xff", b'{"type": "RAW"}')] == [None] * 4
