@@ -2,14 +2,14 @@
 
 Start with `calls`: `Calls` stands between a reducer and the tools. `ToolLoop` does the same for an agent.
 
-    toolset            `Tool`, `Toolset`; `signature` reads functions, `json_schema` checks, within `schema_cost`
-    calls              `Calls`: what waits, who decides, what comes of it
-    tracker            `CallTracker`: what is known of the last run's calls; `persisted` is what outlives the process
-    states, run_view   where each call stands, and the run as one look
-    approval           requests, verdicts, digests; `verdicts` takes decisions, `effects` keeps that nothing runs twice
-    interrupts         what the next run answers; `langgraph` questions that come as custom events
-    executor           runs calls side by side; `concurrency` bounds threads, `outcomes` is what the model is told
-    loop               `ToolLoop`; `loop_run` one run, `decision` what a model may say, `loop_result` what came of it
+    toolset            `Tool`, `Toolset`; `signature` reads functions, `json_schema` checks within `schema_cost`
+    calls              `Calls`: waiting calls, approval, answers, the next input (`run_input`)
+    tracker            `CallTracker`: decisions on the last run's calls; `persisted` is its part in a checkpoint
+    states, run_view   the state of each call, and the last run as the reducer tells it
+    approval           requests, verdicts, digests; `verdicts` applies verdicts, `effects` lets nothing run twice
+    interrupts         questions that the next run answers; `langgraph` those that come as custom events
+    executor           runs calls side by side; `concurrency` counts threads, `outcomes` words the answers
+    loop               `ToolLoop`; `loop_run` is one run, `decision` reads the model, `loop_result` sums up
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What has to happen with one call: run it, ask a person, or answer it without running it.
+"""The plan for one call: run it, ask a person, or answer it without running it.
 
-Everything here is a function of the call, the tool and what a person has said; nothing is remembered and nothing runs.
-A call is judged again right before it runs, so what is decided here may be decided once more.
+All functions of the call, the tool and a person's verdict; nothing is remembered and nothing runs. A call is judged
+again right before it runs.
 """
 
 from __future__ import annotations
@@ -92,12 +92,10 @@ DecidedBy: TypeAlias = Literal["person", "policy"]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What has to happen with a call, and what that takes."""
+    """The next step of a call, with all that it needs."""
 
     action: Literal["run", "ask", "answer", "leave"]
-    """`run` it; `ask` a person; `answer` it as `outcome` says; `leave` it to whoever declared the tool without a
-    handler.
-    """
+    """`run` it; `ask` a person; `answer` it with `outcome`; `leave` it, as its tool was declared without a handler."""
     tool: Tool | None = None
     arguments: dict[str, Any] | None = None
     """Converted, for a run."""
@@ -105,17 +103,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """As a person wrote them."""
     outcome: Outcome | None = None
     by: DecidedBy | None = None
-    """Who decided; None for a tool that never asks, and when nobody has decided."""
+    """None for a tool that never asks, and when nobody has decided."""
 
 
 def prefixed(*parts: str) -> bytes:
-    """Texts as bytes in which no two lists of texts look alike: each has its length before it."""
+    """Texts as bytes, each after its length, so that no two lists of texts give the same."""
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     return b"".join([len(part).to_bytes(8, "big") + part for part in encoded])
 
 
 def digest_of(call: ToolCallView | None, generation: int, interrupts: Iterable[Interrupt] = ()) -> str:
-    """The digest of what a person is shown. Costs one hash of it."""
+    """The digest of all that a person is shown. Costs one hash of it."""
     parts = ["", "", "", ""] if call is None else [call.id, str(generation), call.name, call.arguments]
     for each in interrupts:
         metadata, schema = (
@@ -129,9 +127,10 @@ def digest_of(call: ToolCallView | None, generation: int, interrupts: Iterable[I
 def plan_of(
     call: ToolCallView, tool: Tool | None, verdict: Verdict | None, *, asked: bool, nesting: int = MAX_NESTING
 ) -> Plan:
-    """Judge one unanswered call of ours. `tool` is None when it may not be used in this run; `asked`: a person was
-    asked
-    before, and without their verdict it does not run. A policy that denies wins over an approval. Never raises.
+    """Judge one unanswered call of ours. A policy that denies wins over an approval. Never raises.
+
+    `tool`: None when it may not be used in this run.
+    `asked`: a person was asked before, so it does not run without their verdict.
     """
     if verdict is not None and not verdict.approved:
         return Plan(action="answer", outcome=denied(verdict.reason), by="person")
@@ -167,7 +166,7 @@ def _answer(outcome: Outcome) -> Plan:
 
 
 def own_verdict(verdict: Verdict) -> Verdict:
-    """A copy that the application does not change, and that can be written down."""
+    """A copy that the application cannot change, and that is JSON."""
     edited = verdict.edited_args if verdict.approved else None
     return Verdict(
         approved=verdict.approved,

@@ -6,8 +6,8 @@
     calls.waiting()                                  # who has to act, and on what
     run_input = calls.next_input()                   # once all is answered
 
-A call is executed when it is complete, valid, advertised for the run, and approved where its tool asks for that, and
-never twice. Only `answer` and `continue_with` need an event loop, asyncio or trio.
+A call runs when it is complete, valid, advertised for the run, and approved where its tool asks for that; never twice.
+Only `answer` and `continue_with` need an event loop, asyncio or trio.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ from agui_core.wire import encode
 __all__ = ["Calls", "CallsOptions", "Ending"]
 
 Ending: TypeAlias = Literal["done", "waiting", "broken", "rounds", "repeated"]
-"""Why `Calls.continue_with` ended: nobody has to act but the user; a person or the application has to; the run failed,
-was cancelled, cut off or refused; the cap on rounds; a round that brought nothing new."""
+"""Why `Calls.continue_with` ended. `done`: only the user has to act. `waiting`: a person or the application has to.
+`broken`: the run failed, was cancelled, cut off or refused. `rounds`: the cap was reached. `repeated`: a round brought
+nothing new."""
 
 Send: TypeAlias = Callable[[RunAgentInput], Awaitable[object]]
 
@@ -70,17 +71,22 @@ _OPTIONS = {
 
 
 class Calls:
-    """The tool calls of one reducer's thread. `toolset` is all that the application offers.
+    """The tool calls of one reducer's thread.
 
-    `limit`: how many calls run at a time. `timeout`: seconds for a tool without a timeout of its own, from when its
-    call begins. `expose_errors`: put the text of a tool's exceptions into its answers, which may show paths and secrets
-    to the model and to people. `result_bytes`: bytes of UTF-8 that an answer may have, for a tool without a bound of
-    its own; what is longer is cut and says so; None for no bound.
+    `toolset`: all tools that the application offers.
+    `limit`: calls that run at a time.
+    `threads`: a sync tool runs in a thread, which cannot be stopped. Threads that never came back are counted for the
+    whole process; from this many on (4 times `limit` unless given) sync tools are answered "not run".
+    `timeout`: seconds for a tool without a timeout of its own, from the start of its call.
+    `expose_errors`: put the text of a tool's exceptions into its answers. It may show paths and secrets to the model
+    and to people.
+    `result_bytes`: bytes of UTF-8 in an answer, for a tool without a bound of its own; None for no bound. A longer
+    answer is cut and says so.
 
-    A sync tool runs in a thread, which cannot be stopped. Those that never came back are counted for the whole process;
-    from `threads` of them on (4 times `limit`, if not said) sync tools are answered "not run", and async ones run.
+    Raises: `TypeError` or `ValueError` for an option that does not fit.
     """
 
+    # `restore` and `ToolLoop` repeat these options, as signatures are what `help` and editors show.
     def __init__(
         self,
         reducer: Reducer,
@@ -114,7 +120,7 @@ class Calls:
 
     @property
     def toolset(self) -> Toolset:
-        """What the application offers. Tools may be added at any time."""
+        """All tools of the application. More may be added at any time."""
         return self._tracker.toolset
 
     @property
@@ -124,12 +130,12 @@ class Calls:
 
     @property
     def warnings(self) -> tuple[ProtocolWarning, ...]:
-        """What was stripped from inputs, and second answers that were dropped."""
+        """Members stripped from inputs, and second answers that were dropped."""
         return tuple(self._log)
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Ids of unanswered calls that the last run named as pending though nobody in the thread knows their tool. The
+        """Ids of unanswered calls that the last run named as pending, of tools that nobody in the thread knows. The
         next input answers them as invalid.
         """
         view = self._tracker.view
@@ -139,7 +145,7 @@ class Calls:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def state(self, id: str) -> CallState:
-        """Where a call stands. Raises `KeyError` for an id that no call has."""
+        """The state of a call. Raises: `KeyError` for an id that no call has."""
         view = self._tracker.sync()
         state = self._tracker.look(id, view).state
         self._tracker.show(id, view)
@@ -151,7 +157,7 @@ class Calls:
 
     def ready(self, since: int = 0) -> bool:
         """Whether the next input can go out on its own: nothing of the last run waits for an answer or a decision, and
-        at least one of these came after version `since` of the reducer.
+        one of these came after version `since` of the reducer.
         """
         view = self._tracker.sync()
         waiting = self._tracker.waiting_in(view)
@@ -160,8 +166,10 @@ class Calls:
     # --- approving ------------------------------------------------------------------------------------------------
 
     def request(self, id: str) -> ApprovalRequest:
-        """What a person is asked about a call: its exact arguments, the interrupts that name it, a `digest` of both.
-        Show it, and give it back to `approve` or `deny`. Raises `KeyError` for an id that no call has.
+        """The question to a person about a call: its exact arguments, the interrupts that name it, a `digest` of both.
+        Show it, and give it back to `approve` or `deny`.
+
+        Raises: `KeyError` for an id that no call has.
         """
         self.state(id)
         return request(self._tracker, id)
@@ -175,15 +183,18 @@ class Calls:
         digest: str | None = None,
         now: datetime | None = None,
     ) -> None:
-        """A person lets a call run, as it is or with other arguments (a full replacement). It runs in the next `answer`
-        and is judged again there; one that an interrupt names is approved by the next input (FT-11).
+        """A person lets a call run. It runs in the next `answer`, and is judged again there. A call that an interrupt
+        names is approved by the next input (FT-11). The approval is void when the call is reopened or changes.
 
-        `about`: the request that the person saw, or a call id, with the request's `digest` if it is at hand. A bare id
-        means the call as `request`, `waiting` or `state` of this object last showed it, or else as it is now.
+        `about`: the request that the person saw, or a call id. A bare id means the call as `request`, `waiting` or
+        `state` of this object last showed it, or else as it is now.
+        `edited_args`: a full replacement of the arguments.
+        `reason`: goes into the answer's metadata, or to the agent.
+        `digest`: of the request, where `about` is an id.
+        `now`: the time to compare expiry with.
 
-        Raises `ApprovalError`, and decides nothing, when the call waits for no approval or is not the one that was
-        shown; `InvalidArguments` when the edited arguments do not fit, `ResumeError` when the interrupt takes none. The
-        approval is void when the call is reopened or changes.
+        Raises: `ApprovalError`, with nothing decided, when the call waits for no approval or is not the one that was
+        shown; `InvalidArguments` when the edited arguments do not fit; `ResumeError` when the interrupt takes none.
         """
         verdict = Verdict(approved=True, edited_args=edited_args, reason=reason)
         decide(self._tracker, about, verdict, digest=digest, now=now)
@@ -196,18 +207,22 @@ class Calls:
         digest: str | None = None,
         now: datetime | None = None,
     ) -> None:
-        """A person does not let a call run; the next `answer` tells the model, with the reason. Takes and raises what
-        `approve` does.
+        """A person does not let a call run; the next `answer` tells the model, with the reason.
+
+        Parameters and errors are those of `approve`.
         """
         decide(self._tracker, about, Verdict(approved=False, reason=reason), digest=digest, now=now)
 
     def resume(self, answers: Answers = (), *, now: datetime | None = None) -> tuple[ResumeEntry, ...]:
-        """Answer the open interrupts, all of them together with what `approve` and `deny` have said (INT-6).
+        """Answer the open interrupts: all of them, together with earlier calls of `approve` and `deny` (INT-6). Gives
+        the entries that the next input will carry.
 
-        `answers` maps interrupt ids to True, False, a `Verdict` or None (give up), or holds resume entries, as structs
-        or wire dicts, for any other payload. Gives the entries that the next input will carry. Raises `ResumeError`,
-        before anything is sent, for interrupts uncovered, unknown, answered twice, or resolved after their expiry, and
-        `InvalidArguments` for edited arguments that are no JSON.
+        `answers`: interrupt ids with True, False, a `Verdict` or None (give up); or resume entries, as structs or wire
+        dicts, for any other payload.
+        `now`: the time to compare expiry with.
+
+        Raises: `ResumeError`, before anything is sent, for interrupts without an answer, unknown, answered twice, or
+        resolved after their expiry; `InvalidArguments` for edited arguments that are no JSON.
         """
         return resume(self._tracker, answers, now)
 
@@ -255,13 +270,16 @@ class Calls:
             self._answering = False
 
     def set_output(self, id: str, output: Any, *, error: str | None = None, stopped: bool = False) -> None:
-        """Answer a call of the last run by hand, for tools without a handler here, and for the agent's own calls that
-        wait. `output` is what the model gets, a text, content parts or any JSON value; `error`, a short text for
-        people, marks a failure. `stopped`: the application cut the run off, and ran a whole call of it all the same.
+        """Answer a call of the last run by hand: one of a tool without a handler here, or one of the agent's own that
+        waits.
 
-        Raises `TypeError` for what is no JSON, `ValueError` for more than `result_bytes`, `ApprovalError` when the call
-        is answered already, runs here, waits for an approval, was denied, is answered through an interrupt, or belongs
-        to a run that goes on or ended badly (FT-7).
+        `output`: for the model, a text, content parts or any JSON value.
+        `error`: a short text for people; marks a failure.
+        `stopped`: the application cut the run off, and ran a whole call of it all the same.
+
+        Raises: `TypeError` for an output that is no JSON, `ValueError` for more than `result_bytes`, `ApprovalError`
+        when the call is answered already, runs here, waits for an approval, was denied, is answered through an
+        interrupt, or belongs to a run that goes on or ended badly (FT-7).
         """
         self._tracker.answer_by_hand(id, output, error, stopped=stopped, bound=self._settings.result_bytes_of)
 
@@ -286,14 +304,17 @@ class Calls:
         now: datetime | None = None,
     ) -> RunAgentInput:
         """The input of the next run: the whole history without activities, the state, the tools, the answers to open
-        interrupts. Add the user's message to the reducer first.
+        interrupts. Add the user's message to the reducer first. The calls of a run that ended badly (OPEN-17), and
+        calls of ours that an earlier run left, are answered here, unexecuted.
 
-        `thread_id` is needed once (IN-13); `run_id` is a fresh random one unless given (IN-8). `tools` offers a part of
-        the toolset in this run. The calls of a run that ended badly (OPEN-17), and calls to tools of ours that an
-        earlier run left, are answered here, unexecuted.
+        `thread_id`: needed once (IN-13).
+        `run_id`: fresh and random unless given (IN-8).
+        `tools`: the part of the toolset to offer in this run.
+        `now`: the time to compare expiry with.
 
-        Raises `ResumeError` while a call to a tool that was advertised for the last run is unanswered and no open
-        interrupt names it (FT-5), or an interrupt is not answered (INT-7); `ProtocolError` for a malformed argument.
+        Raises: `ResumeError` while a call to a tool that was advertised for the last run is unanswered and no open
+        interrupt names it (FT-5), or an interrupt is not answered (INT-7); `ProtocolError` for a malformed argument;
+        `ValueError` for a used run id, another thread's id, or a tool that is not in the toolset.
         """
         tracker, reducer = self._tracker, self.reducer
         if reducer.status == "running":
@@ -361,9 +382,8 @@ class Calls:
         return view
 
     def renew(self) -> Reducer:
-        """After a refusal: go on with an idle reducer that holds the same messages and state; it is given back, and is
-        `reducer` from now on. The calls of the refused run are answered, unexecuted (OPEN-17); its interrupts, if it
-        got so far, stay open.
+        """After a refusal: a new idle reducer with the same messages and state, which is `reducer` from now on. The
+        calls of the refused run are answered, unexecuted (OPEN-17); its interrupts stay open.
         """
         if self._tracker.sync().phase == "broken":
             self._settle()
@@ -383,7 +403,8 @@ class Calls:
         context: Iterable[Context | Mapping[str, Any]] = (),
         forwarded_props: NotNull | UnsetType = UNSET,
     ) -> Ending:
-        """Answer, send the next input, and again, as long as that moves things on.
+        """Answer, send the next input, and again, until somebody else has to act. Also ends when the agent asks the
+        same again after the same answers.
 
         `send` sends a run input and gives the reducer the events of the whole run before it returns. `max_rounds`
         bounds how often it is called. Ends as well when the agent, having got the same answers, asks the same again.
@@ -418,8 +439,8 @@ class Calls:
     # --- keeping --------------------------------------------------------------------------------------------------
 
     def checkpoint(self, since: int | None = None) -> bytes:
-        """Everything as bytes: the reducer's checkpoint, with what is known of the calls as its `extra`. With `since`
-        it is an increment, as for the reducer.
+        """Everything as bytes: the reducer's checkpoint, with the decisions on calls as its `extra`. With `since` an
+        increment, as for the reducer.
         """
         self._tracker.sync()
         return self.reducer.checkpoint(encode(self._tracker.saved()), since)
@@ -440,11 +461,13 @@ class Calls:
         middleware: Iterable[Middleware] = (),
         on_warning: Callable[[ProtocolWarning], object] | None = None,
     ) -> Calls:
-        """Go on from a checkpoint, in another process. `toolset` has to be declared anew; the options from `on_event`
-        on are those of `Reducer.restore`. A call that had begun, and whose tool has effects, is answered "may or may
-        not have run".
+        """Go on from a checkpoint, in another process. A call of a tool with effects that had begun is answered "may or
+        may not have run".
 
-        Raises `AGUIError` for bytes that are no checkpoint.
+        `toolset`: the tools, declared anew.
+        `options`: those of `Reducer.restore`.
+
+        Raises: `AGUIError` for bytes that are not a checkpoint.
         """
         reducer = Reducer.restore(
             data, *increments, on_event=on_event, limits=limits, middleware=middleware, on_warning=on_warning

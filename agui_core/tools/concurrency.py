@@ -1,8 +1,8 @@
-"""Worker threads of sync tools, and those that were left behind.
+"""Worker threads of sync tools, and abandoned ones.
 
-Python cannot stop a thread. One whose call is given up is abandoned: it runs on, and holds up nobody. Abandoned threads
-are counted for the whole process; where there are too many, no further thread is begun. Thread-safe; needs no event
-loop.
+Python cannot stop a thread. When its call is given up, the thread is abandoned: it runs on and holds up nobody.
+Abandoned threads are counted for the whole process; at a bound no further thread is started. Thread-safe; needs no
+event loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _abandoned = 0
 
 
 def abandoned_threads() -> int:
-    """How many threads of this process still run though nobody waits for them."""
+    """Threads of this process that still run, with nobody waiting for them."""
     return _abandoned
 
 
@@ -34,8 +34,8 @@ class ThreadedCall:
         self.ended = False
 
     def run(self, function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-        """In the thread: the function's value, or what it raised. Nothing is raised through the thread's machinery,
-        which does not get along with every exception (`StopIteration`, `SystemExit`).
+        """In the thread: the function's value, or its error. The error is not raised, as some (`StopIteration`,
+        `SystemExit`) do not come through a thread as they are.
         """
         global _abandoned
         with _lock:
@@ -54,7 +54,7 @@ class ThreadedCall:
         return result
 
     def give_up(self) -> None:
-        """In the event loop: nobody waits any more. What runs is abandoned, what has not begun never will."""
+        """In the event loop: nobody waits any more. A running call is abandoned, a call in the queue never starts."""
         global _abandoned
         with _lock:
             self._given_up = True

@@ -1,4 +1,4 @@
-"""What a running tool may know about its call. Plain data and one callback; needs no event loop until it reports."""
+"""`ToolContext`: a running tool's knowledge of its call. Needs no event loop until the tool reports progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["ToolContext"]
 
 
 class ToolContext:
-    """Handed to the parameter of a tool that is annotated with this class; the model never sees that parameter.
+    """Given to the parameter of a tool that is annotated with this class; the model never sees that parameter.
 
     `state` is the thread's state when the call began: a plain JSON value, to be read and not changed.
     """
@@ -32,7 +32,7 @@ class ToolContext:
         self._report = report
 
     async def progress(self, value: Any) -> None:
-        """Tell whoever watches the call how far it is; `value` is any JSON value. Without a watcher it does nothing.
+        """Report progress of the call; `value` is any JSON value. Without a listener it does nothing.
 
         A sync tool runs in a worker thread and says `anyio.from_thread.run(ctx.progress, value)`.
         """

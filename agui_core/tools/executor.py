@@ -32,7 +32,7 @@ from agui_core.tools.approval import ApprovalRequest, Confirm, Plan, Verdict
 from agui_core.tools.concurrency import ThreadedCall, abandoned_threads
 from agui_core.tools.context import ToolContext
 from agui_core.tools.executor_settings import ExecutorSettings, awaited, contained
-from agui_core.tools.interrupts import APPROVAL, expired
+from agui_core.tools.interrupts import asks_approval, expired
 from agui_core.tools.outcomes import (
     Outcome,
     cancelled,
@@ -143,8 +143,7 @@ class Executor:
         naming: dict[str, list[Interrupt]] = {}
         for interrupt in self._tracker.undecided(self._tracker.view):
             id = interrupt.tool_call_id
-            about_a_call = interrupt.reason == APPROVAL or isinstance(id, str)
-            if about_a_call and not expired(interrupt):
+            if asks_approval(interrupt) and not expired(interrupt):
                 naming.setdefault(id if isinstance(id, str) else "", []).append(interrupt)
         questions: list[Question] = []
         for id in left:

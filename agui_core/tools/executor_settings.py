@@ -1,4 +1,4 @@
-"""How calls are run: the settings that `Calls` and `ToolLoop` share, and a tool's coroutine on a leash."""
+"""Settings that `Calls` and `ToolLoop` share, and a tool's coroutine under control."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPTIONS = {
     "expose_errors": SWITCH,
     "result_bytes": COUNT_OR_NONE,
 }
-_THREADS_PER_SLOT = 4
+_THREADS_PER_CALL = 4
 
 
 class ExecutorSettings(NamedTuple):
@@ -41,7 +41,7 @@ class ExecutorSettings(NamedTuple):
         expose_errors: bool,
         result_bytes: int | None,
     ) -> ExecutorSettings:
-        """Raises `TypeError` or `ValueError` for an option that does not fit."""
+        """The settings of these options. Raises: `TypeError` or `ValueError` for one that does not fit."""
         check_options(
             _OPTIONS,
             limit=limit,
@@ -51,7 +51,7 @@ class ExecutorSettings(NamedTuple):
             result_bytes=result_bytes,
         )
         return cls(
-            limit, _THREADS_PER_SLOT * limit if threads is None else threads, timeout, expose_errors, result_bytes
+            limit, _THREADS_PER_CALL * limit if threads is None else threads, timeout, expose_errors, result_bytes
         )
 
     def result_bytes_of(self, tool: Tool | None) -> int | None:
@@ -62,14 +62,14 @@ class ExecutorSettings(NamedTuple):
 
 
 async def awaited(awaitable: Awaitable[Any]) -> Any:
-    """Whatever can be awaited as a coroutine."""
+    """Any awaitable as a coroutine."""
     return await awaitable
 
 
 @coroutine
 def contained(tool: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Await a tool's coroutine. A `GeneratorExit` that it raises by itself is an error of the tool like any other; only
-    one that comes from outside, as this task is closed, stays what it is.
+    """Await a tool's coroutine. A `GeneratorExit` of the tool's own is an error like any other; only one from outside,
+    when this task is closed, stays a `GeneratorExit`.
     """
     sent: Any = None
     thrown: BaseException | None = None

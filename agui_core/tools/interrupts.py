@@ -1,8 +1,8 @@
-"""Interrupts: checking the answers to them before anything is sent, writing them, raising them, reading them back.
+"""Interrupts: their answers checked before anything is sent, written, and read back; and interrupts for calls.
 
-The consumer's side answers every open interrupt of the last interrupted run, each once and none after its expiry
-(INT-5..9, INT-15). The agent's side makes an interrupt from a call that needs approval and reads the answer. Both speak
-what the frameworks speak: reason `tool_call`, payload `{"approved": bool, "editedArgs": object, "reason": text}`.
+The consumer answers every open interrupt of the last interrupted run, each once and none after its expiry (INT-5..9,
+INT-15). The agent makes an interrupt from a call that needs approval, and reads the answer. Both use the form of the
+frameworks: reason `tool_call`, payload `{"approved": bool, "editedArgs": object, "reason": text}`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agui_core.protocol.run import Interrupt, InterruptOutcome, ResumeEntry
 from agui_core.reducer.views import ToolCallView
 from agui_core.tools.approval import Verdict
 from agui_core.tools.json_arguments import read_arguments
-from agui_core.tools.outcomes import APPROVAL as DECIDED
+from agui_core.tools.outcomes import DECIDED
 from agui_core.tools.toolset import Toolset
 from agui_core.warnings import WarningLog
 from agui_core.wire.encode import to_wire
@@ -31,6 +31,7 @@ __all__ = [
     "APPROVAL",
     "Answers",
     "agreed",
+    "asks_approval",
     "check_open",
     "check_resume",
     "decisions",
@@ -52,12 +53,17 @@ Answers: TypeAlias = Mapping[str, Answer] | Iterable[ResumeEntry | Mapping[str, 
 """Answers by interrupt id, or resume entries as structs or wire dicts, with any payload."""
 
 
+def asks_approval(interrupt: Interrupt) -> bool:
+    """Whether an interrupt asks a person about a call: True and False answer it then."""
+    return interrupt.reason == APPROVAL or isinstance(interrupt.tool_call_id, str)
+
+
 # --- checking -----------------------------------------------------------------------------------------------------
 
 
 def expired(interrupt: Interrupt, now: datetime | None = None) -> bool:
-    """Whether it is too late to resolve an interrupt (INT-8): `expiresAt` is now or earlier. A date (ISO 8601) without
-    an offset is UTC, and so is such a `now`; text that is no date never expires.
+    """Whether it is too late to resolve an interrupt (INT-8): `expiresAt` is now or earlier. Dates (ISO 8601) without
+    an offset are UTC. Text that is not a date never expires.
     """
     if interrupt.expires_at is UNSET:
         return False
@@ -73,7 +79,10 @@ def _aware(moment: datetime) -> datetime:
 
 
 def check_resume(interrupts: Iterable[Interrupt], entries: Iterable[ResumeEntry], now: datetime | None = None) -> None:
-    """Raise `ResumeError` unless the entries answer all these interrupts, each once, and resolve no expired one."""
+    """Check that the entries answer all these interrupts, each once, and resolve no expired one.
+
+    Raises: `ResumeError`.
+    """
     open_ones = {interrupt.id: interrupt for interrupt in interrupts}
     entries = tuple(entries)
     answered = Counter(entry.interrupt_id for entry in entries)
@@ -113,8 +122,8 @@ def _refuse(ids: list[str], problem: str, rule: str) -> None:
 
 
 def entries_of(answers: Answers, interrupts: Iterable[Interrupt], log: WarningLog) -> tuple[ResumeEntry, ...]:
-    """Resume entries of what an application answers. Entries are enforced as the wire would (INT-10): one whose status
-    is unknown is removed with a warning, a malformed one raises `ProtocolError`.
+    """The resume entries of an application's answers. Entries are enforced like those of the wire (INT-10): one with an
+    unknown status is removed with a warning, a malformed one raises `ProtocolError`.
     """
     if isinstance(answers, Mapping):
         open_ones = {interrupt.id: interrupt for interrupt in interrupts}
@@ -127,8 +136,8 @@ def entries_of(answers: Answers, interrupts: Iterable[Interrupt], log: WarningLo
 def entry_of(interrupt: Interrupt, answer: Answer) -> ResumeEntry:
     """The resume entry of one answer, in the form that the interrupt's `responseSchema` allows.
 
-    Raises `ResumeError` when the schema has no place for it: edited arguments that the agent would ignore are never
-    dropped silently, as the tool would then run with what nobody agreed to.
+    Raises: `ResumeError` when the schema has no place for it. Edited arguments that the agent would ignore are never
+    dropped silently, as the tool would then run with arguments that nobody agreed to.
     """
     if answer is None:
         return ResumeEntry(interrupt_id=interrupt.id, status="cancelled")
@@ -185,7 +194,7 @@ def check_open(interrupt: Interrupt, now: datetime | None = None) -> None:
 
 
 Votes: TypeAlias = dict[str, dict[str, Verdict]]
-"""By the id that several interrupts share: what was said to each, by its place among them."""
+"""By the id that several interrupts share: the verdict on each, by its place among them."""
 
 
 def vote(votes: Votes, interrupts: Iterable[Interrupt], interrupt: Interrupt, verdict: Verdict) -> ResumeEntry | None:
@@ -195,7 +204,7 @@ def vote(votes: Votes, interrupts: Iterable[Interrupt], interrupt: Interrupt, ve
     sharing = [each for each in interrupts if each.id == interrupt.id]
     if len(sharing) < 2:
         return entry_of(interrupt, verdict)
-    entry_of(interrupt, verdict)  # what this one does not take is refused before it counts
+    entry_of(interrupt, verdict)  # a verdict that this one does not take is refused before it counts
     said = votes.setdefault(interrupt.id, {})
     said.update({str(place): verdict for place, each in enumerate(sharing) if each == interrupt})
     if len(said) < len(sharing):
@@ -204,7 +213,7 @@ def vote(votes: Votes, interrupts: Iterable[Interrupt], interrupt: Interrupt, ve
 
 
 def not_voted(votes: Votes, interrupts: Iterable[Interrupt]) -> list[Interrupt]:
-    """The interrupts that nobody has said anything to."""
+    """The interrupts without a verdict."""
     places, found = Counter[str](), []
     for each in interrupts:
         place, places[each.id] = places[each.id], places[each.id] + 1
@@ -214,9 +223,9 @@ def not_voted(votes: Votes, interrupts: Iterable[Interrupt]) -> list[Interrupt]:
 
 
 def agreed(interrupt: Interrupt, entries: list[ResumeEntry]) -> ResumeEntry:
-    """One entry of what was answered to each of the interrupts that share an id (INT-15): a yes only if all said yes.
+    """One entry of the answers to several interrupts that share an id (INT-15): a yes only if all said yes.
 
-    Raises `ResumeError` for different answers that are no approvals.
+    Raises: `ResumeError` for different answers that are not approvals.
     """
     if all(each == entries[0] for each in entries):
         return entries[0]
@@ -229,7 +238,7 @@ def agreed(interrupt: Interrupt, entries: list[ResumeEntry]) -> ResumeEntry:
 
 
 def _said_in(entry: ResumeEntry) -> Verdict | None:
-    """What an entry of ours says, in any form that `entry_of` writes; None for any other payload."""
+    """The verdict in an entry of ours, in any form that `entry_of` writes; None for any other payload."""
     if entry.status != "resolved":
         return _read(entry)
     payload: dict[str, Any] = entry.payload if isinstance(entry.payload, dict) else {"approved": entry.payload}
@@ -274,9 +283,11 @@ def interrupt_for(
 ) -> InterruptOutcome:
     """The outcome of a run that waits for a person to approve these calls; send it with `RUN_FINISHED`.
 
-    Each call gets one interrupt with the deterministic id `{callId}:approval`; `tools` describes what `editedArgs` may
-    hold, `message` is the prompt ("Approve name?"), `expires_at` a date (without an offset: UTC). `decisions` reads the
-    answers back.
+    Each call gets one interrupt with the deterministic id `{callId}:approval`. `decisions` reads the answers back.
+
+    `tools`: their schemas describe `editedArgs`.
+    `message`: the prompt, "Approve name?" unless given.
+    `expires_at`: a date; without an offset it is UTC.
     """
     deadline: str | UnsetType = UNSET
     if expires_at is not None:
@@ -323,10 +334,12 @@ def decisions(
     interrupts: InterruptOutcome | Iterable[Interrupt],
     now: datetime | None = None,
 ) -> dict[str, Verdict]:
-    """What people answered, by interrupt id; raises `ResumeError` as `check_resume` does (INT-13).
+    """The verdicts of people, by interrupt id.
 
-    Only an explicit `approved: true` approves: not `cancelled`, not `true` by itself, no text, no number. An approval
-    whose `editedArgs` is no object approves nothing either. Edited arguments are as untrusted as any (FT-10).
+    Only an explicit `approved: true` approves: not `cancelled`, not `true` by itself, no text, no number, and not with
+    `editedArgs` that is not an object. Edited arguments are as untrusted as any (FT-10).
+
+    Raises: `ResumeError`, as `check_resume` does (INT-13).
     """
     asked = interrupts.interrupts if isinstance(interrupts, InterruptOutcome) else tuple(interrupts)
     read = () if isinstance(entries, UnsetType) else entries_of(entries, asked, WarningLog())

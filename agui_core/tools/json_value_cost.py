@@ -39,7 +39,7 @@ _HASHED_ALIKE: dict[bool | None, float] = {None: 3221225473 * 5e-324, True: 5e-3
 
 
 class _Weight(NamedTuple):
-    """Of one value with all that is in it."""
+    """The weight of one value and its parts."""
 
     size: int = 1
     """JSON values."""
@@ -48,7 +48,7 @@ class _Weight(NamedTuple):
     digits: bool = False
     """Whether it holds a long integer."""
     objects: bool = False
-    """Whether it holds an object."""
+    """Whether there is an object among them."""
 
 
 _LEAF = _Weight()

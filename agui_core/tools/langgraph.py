@@ -1,8 +1,8 @@
 """LangGraph's older form of an interrupt, and of its answer.
 
-There a `CUSTOM` event named `on_interrupt` comes before a plain finish, and the answer rides in
-`forwardedProps.command.resume`. The middleware turns the first into an interrupt outcome as this protocol has it; the
-interrupts it makes are marked in their metadata, and `Calls.next_input` gives the answers to those in the older form.
+There a `CUSTOM` event named `on_interrupt` comes before a plain finish, and the answer is in
+`forwardedProps.command.resume`. The middleware turns the event into an interrupt outcome of this protocol. It marks
+these interrupts in their metadata, and `Calls.next_input` gives their answers in the older form.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIELDS: dict[str, tuple[str, type]] = {
 
 
 class LangGraphInterrupts:
-    """A middleware (PROC-3) for one stream; it remembers what it saw since the run started."""
+    """A middleware (PROC-3) for one stream. Remembers the interrupts since the run started."""
 
     __slots__ = ("_found", "_run_id")
 
@@ -41,7 +41,7 @@ class LangGraphInterrupts:
         self._found: list[dict[str, Any]] = []
 
     def __call__(self, events: Iterator[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-        """The same events; a plain finish behind an `on_interrupt` becomes an interrupted one."""
+        """The same events; a plain finish after an `on_interrupt` becomes an interrupted one."""
         for event in events:
             kind = event.get("type")
             if kind == "RUN_STARTED":
@@ -79,7 +79,7 @@ def langgraph_interrupts() -> LangGraphInterrupts:
 
 
 def _decoded(value: Any) -> Any:
-    """What an `on_interrupt` carries: text is often JSON in JSON."""
+    """The value of an `on_interrupt`: its text is often JSON in JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -95,9 +95,9 @@ def is_legacy(interrupt: Interrupt) -> bool:
 
 
 def command_of(entries: Sequence[ResumeEntry]) -> dict[str, Any]:
-    """What `forwardedProps` gets for the answers to all older interrupts of a run: `{"command": {"resume": payload}}`,
-    or a mapping from interrupt id to payload where there are several. Nothing for what was given up: that form cannot
-    say it, and the agent asks again.
+    """The part of `forwardedProps` that answers all older interrupts of a run: `{"command": {"resume": payload}}`, with
+    a mapping from interrupt id to payload where there are several. Cancelled ones are left out, as that form cannot
+    say it; the agent asks again.
     """
     payloads = {
         entry.interrupt_id: None if entry.payload is UNSET else entry.payload

@@ -7,12 +7,11 @@
     run.result
 
 `decide(messages, tools)` is any function, sync or async, that gives a final answer or one or more calls (`decision`
-lists the forms). The loop runs only calls of tools that are registered, with arguments that fit, and tells the model
-what came of each, in order. With one call it does what `Calls` does: timeouts, threads, safe texts of failures,
-approval.
+lists the forms). The loop runs only calls of registered tools with arguments that fit, and gives the model the result
+of each, in order. Timeouts, threads, texts of failures and approval are those of `Calls`.
 
-It keeps nothing between runs. Where a person has to agree, the run ends with an interrupt, and the next run input, with
-the history and the `resume` entries that the client holds, goes on from there. Needs anyio only once a run begins.
+It keeps nothing between runs. Where a person has to agree, the run ends with an interrupt. The next run input, with the
+client's history and `resume` entries, goes on from there. Needs anyio only once a run begins.
 """
 
 from __future__ import annotations
@@ -44,9 +43,14 @@ class ToolLoop:
     """An agent's bounded loop of deciding and calling tools. Holds no run, so that one serves any number of them at a
     time.
 
-    `max_tool_calls` bounds the calls that are attempted between two user messages; invalid and denied ones count. The
-    same name with the same arguments, asked for the third time, is not run and ends the loop as well. `limit`: how many
-    calls run at a time in one run. `threads`, `timeout`, `expose_errors` and `result_bytes` are those of `Calls`.
+    `decide`: gives the next step; see the module.
+    `toolset`: the agent's own tools.
+    `max_tool_calls`: calls that are attempted between two user messages; invalid and denied ones count. The same call,
+    asked for the third time, is not run and ends the loop too.
+    `limit`: calls that run at a time in one run.
+    `threads`, `timeout`, `expose_errors`, `result_bytes`: those of `Calls`.
+
+    Raises: `TypeError` or `ValueError` for an option that does not fit.
     """
 
     def __init__(
@@ -82,10 +86,10 @@ class ToolLoop:
         return f"<{type(self).__name__} of {self.toolset!r}, at most {self._plan.max_tool_calls} calls>"
 
     def run(self, run_input: RunAgentInput) -> LoopRun:
-        """One run: an async context manager and an async iterable of event structs. A handler for `serve` as it is.
+        """One run: an async context manager and an async iterable of event structs. Fits `serve` as a handler.
 
-        Nothing happens until events are asked for, and everything in the task that asks. Tools of the input may be
-        called too, by name; the client runs those, and a name that the toolset has means the toolset's.
+        All work happens in the task that iterates. The model may call the tools of the input too; the client runs
+        these. A name that both have means the toolset's.
         """
         from agui_core.tools.loop_run import LoopRun  # anyio is loaded when something async is touched
 

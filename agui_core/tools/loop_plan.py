@@ -1,4 +1,4 @@
-"""What a tool loop is made of, as its runs need it."""
+"""The parts of a tool loop that its runs need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agui_core.tools.toolset import Toolset
 __all__ = ["Decide", "LoopPlan"]
 
 Decide: TypeAlias = Callable[[tuple[Message, ...], tuple[ToolDeclaration, ...]], "Awaitable[Any] | Any"]
-"""Given the conversation so far and the tools that may be called, what next."""
+"""Takes the conversation so far and the tools that may be called; gives the next step."""
 
 
 class LoopPlan(NamedTuple):

@@ -136,7 +136,7 @@ class LoopRun:
             self._fail("internal", "The agent failed.")
         return None
 
-    # --- beginning, and taking up what was interrupted ----------------------------------------------------------------
+    # --- beginning, and taking up interrupted calls -------------------------------------------------------------------
 
     async def _begin(self) -> _Step | None:
         """Take the input in. Until RUN_STARTED it can still be refused, and then its interrupts stay open (OPEN-16)."""

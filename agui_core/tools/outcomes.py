@@ -27,6 +27,7 @@ from agui_core.wire.pydantic_models import dumped, encode_hook, is_model
 
 __all__ = [
     "ANSWER",
+    "DECIDED",
     "AnswerKind",
     "Outcome",
     "content_of",
@@ -39,7 +40,7 @@ __all__ = [
 ANSWER = "agui_core.answer"
 """The metadata key of the kind of an answer."""
 
-APPROVAL = "agui_core.approval"
+DECIDED = "agui_core.approval"
 """The metadata key of the decision on a call: `by` (`person` or `policy`), `reason`, and whether `edited`."""
 
 AnswerKind: TypeAlias = Literal["ok", "error", "denied", "cancelled", "timeout", "invalid"]
@@ -73,7 +74,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             tool_call_id=call_id,
             content=self.content or _EMPTY,
             error=self.error,
-            metadata={ANSWER: self.kind} if self.approval is None else {ANSWER: self.kind, APPROVAL: self.approval},
+            metadata={ANSWER: self.kind} if self.approval is None else {ANSWER: self.kind, DECIDED: self.approval},
         )
 
     def decided(self, by: Literal["person", "policy"], reason: str | None = None, *, edited: bool = False) -> Outcome:

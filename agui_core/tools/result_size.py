@@ -1,6 +1,4 @@
-"""The bound on what a tool's answer may hold: `result_bytes`, of UTF-8. This is no `Limit`: nothing raises, but what is
-cut says so.
-"""
+"""The bound on a tool's answer: `result_bytes`, of UTF-8. Unlike `Limits` it does not raise; a cut answer says so."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ from agui_core.wire.encode import encode
 __all__ = ["RESULT_BYTES", "bounded", "size_of"]
 
 RESULT_BYTES = 1024 * 1024
-"""Where nothing else is said."""
+"""The default."""
 _FRAME = 256
-"""Bytes of JSON around the text or data of a part, short ids and MIME types included, that are not counted."""
+"""Uncounted bytes of JSON around the text or data of a part, short ids and MIME types included."""
 
 Content = str | tuple[ContentPart, ...]
 
@@ -26,9 +24,9 @@ def size_of(content: Content) -> int:
 
 
 def bounded(content: Content, limit: int | None) -> Content:
-    """The content in at most `limit` bytes: text is cut at a character, and says how long it was. Among parts, texts
-    are cut first; a part with data that does not fit even so is replaced by a text that says what was left out. Where
-    these sentences are too many themselves, one stands for all parts from there on.
+    """The content in at most `limit` bytes. Text is cut at a character, and says how long it was. Among parts, texts
+    are cut first; a part with data that still does not fit becomes a text that names it. Where these sentences are too
+    many, one stands for all parts from there on.
     """
     if limit is None or size_of(content) <= limit:
         return content
@@ -66,7 +64,7 @@ def _bounded_parts(parts: tuple[ContentPart, ...], limit: int) -> Content:
 
 
 def _few(parts: tuple[ContentPart, ...], kept: list[ContentPart], limit: int) -> Content:
-    """The first parts of those that are kept, and how much was left out, when they are more than the limit allows."""
+    """The first parts that the limit allows, and a text that says how much was left out."""
     sizes = [_size_of_part(part) for part in kept]
     size = sum(sizes)
     said = ""
@@ -80,7 +78,7 @@ def _few(parts: tuple[ContentPart, ...], kept: list[ContentPart], limit: int) ->
 
 
 def _size_of_part(part: ContentPart) -> int:
-    """Bytes of its text or data and its metadata, and of what else it says beyond a short name or two; at least 1."""
+    """Bytes of its text or data and its metadata, and of other members beyond `_FRAME`; at least 1."""
     bare = replace(part, metadata=UNSET)
     size = 0 if part.metadata is UNSET else len(encode(part)) - len(encode(bare))
     if isinstance(bare, TextPart):

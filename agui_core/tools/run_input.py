@@ -1,7 +1,7 @@
-"""The next run input: the whole history, what is offered, what is answered; enforced before it leaves (IN-1..13).
+"""The next run input: the history, the tools, the answers; enforced before it leaves (IN-1..13).
 
-A function of its arguments; `Calls.next_input` gathers them and refuses before this is called. Costs one walk over the
-history: a few microseconds a message.
+A function of its arguments, which `Calls.next_input` gathers and checks. Costs one walk over the history: a few
+microseconds a message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agui_core.wire.outgoing import enforce_input, readable
 __all__ = ["InputOptions", "build_input"]
 
 _HELD = Limits(nesting=DEEPEST)
-"""What is held has passed the reducer's limits, one by one; here it sits in one document."""
+"""All parts have passed the reducer's limits one by one; in one document they are nested deeper."""
 
 
 class InputOptions(TypedDict, total=False):
@@ -48,10 +48,9 @@ def build_input(
     entries: Iterable[ResumeEntry],
     log: WarningLog,
 ) -> RunAgentInput:
-    """The input as it may be sent: no activities (ACT-10), nothing unknown (warned into `log`), everything else as
-    held.
+    """The input as it may be sent: without activities (ACT-10) and unknown members, for which `log` gets a warning.
 
-    Raises `ProtocolError` when a known field is malformed, which only structs built by hand can be.
+    Raises: `ProtocolError` when a known field is malformed, as a struct built by hand may be.
     """
     legacy = {interrupt.id for interrupt in interrupts if is_legacy(interrupt)}
     entries = tuple(entries)

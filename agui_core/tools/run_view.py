@@ -1,4 +1,4 @@
-"""What the reducer says of the calls of the last run, and of a loaded history's, as of one version."""
+"""`RunView`: the calls of the last run or of a loaded history, as the reducer tells them at one version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PHASES: dict[Status, Phase] = {
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
-    """See the module."""
+    """The last run at one version of the reducer."""
 
     phase: Phase
     """`over` also for a loaded history with calls that wait for us."""
@@ -40,13 +40,13 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     pending: set[str]
     """Those that the agent's own list names too, where there is one, and that nobody has answered since (FT-13)."""
     waiting: frozenset[str]
-    """The agent's own calls after which the run brought nothing more: somebody has to do something."""
+    """The agent's own calls that the run ended with: somebody has to act on them."""
     unknown: tuple[str, ...]
-    """Calls that the run named as pending though no input and no answered call of the thread knows their tool."""
+    """Calls that the run named as pending, of a tool that no input and no answered call of the thread knows."""
     reused: frozenset[str]
     """Calls with an id that was answered before the run (EVT-7)."""
     interrupts: tuple[Interrupt, ...]
-    """What the next input has to answer (INT-5)."""
+    """The interrupts that the next input has to answer (INT-5)."""
     named: dict[str, list[Interrupt]]
     """Calls that are answered through the resume entries of the interrupts that name them (FT-11)."""
 
@@ -114,7 +114,7 @@ def _loaded(reducer: Reducer, persisted: Persisted, ours: Callable[[str], bool])
 
 
 def _unknown(calls: ToolCalls, persisted: Persisted, ids: list[str]) -> tuple[str, ...]:
-    """Those whose tool nobody in this thread has offered or answered a call of."""
+    """Those of a tool that no input offered and no answered call named."""
     if not ids:
         return ()
     known = {call.name for call in calls.values() if call.result is not None}

@@ -1,13 +1,13 @@
-"""How much work a JSON Schema is for one value, counted before a validator gets near either.
+"""The work of checking one value by a JSON Schema, counted before the validator sees either.
 
-A validator that walks references can need 2**n steps for n levels of a schema or of a value, and one that recurses can
-overflow the stack of its thread. Schemas come from servers and values from models, so both are hostile. Here a schema
-is read once into a graph of subschemas; for a value, the number of times that each subschema would meet each part of
-it is added up from the root downwards, without recursion. Every step adds at least one to the sum, so counting stops
-after at most a budget of steps itself.
+A validator that follows references can need 2**n steps for n levels of a schema or of a value, and one that recurses
+can overflow the stack of its thread. Schemas come from servers and values from models, so both are hostile. Here a
+schema is read once into a graph of subschemas. For a value, the number of times that each subschema would meet each
+part is added up from the root downwards, without recursion. Each step adds at least one to the sum, so counting itself
+stops after a budget of steps.
 
-Only `#` and `#/pointer` references are followed, as nothing else is needed to describe a tool; all others are refused,
-and so is whatever changes what they mean (`$id` inside a schema, `$dynamicRef`, `$recursiveRef`).
+Only `#` and `#/pointer` references are followed, which is enough to describe a tool. All others are refused, and all
+keywords that change their meaning (`$id` inside a schema, `$dynamicRef`, `$recursiveRef`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from agui_core._text import cut
+from agui_core.reducer.json_pointer import split
 from agui_core.tools.errors import DeclarationError
 from agui_core.tools.json_value_cost import Values, division, weigh
 
@@ -32,7 +33,7 @@ MAX_PATTERN = 10_000
 MAX_NESTING = 100
 """Containers inside containers of the schema itself."""
 MAX_HEIGHT = 32
-"""Subschemas that stand behind one another for the same value, as in `allOf` inside `allOf`."""
+"""Subschemas inside one another for the same value, as in `allOf` inside `allOf`."""
 MAX_STACK = 2_000
 """Nesting of the value times height of the schema: a validator's recursion, some 200 bytes of stack each."""
 MAX_UNEVALUATED_REFERENCES = 50
@@ -53,9 +54,9 @@ _ROOT = 0
 
 
 class _Subschema:
-    """One subschema: what it costs for one value, and who is asked about the same value and about its parts.
+    """One subschema: its cost for one value, and the subschemas for the same value and for its parts.
 
-    Others are named by their numbers, as a chain of thousands of objects would overflow a small stack when it is freed.
+    These are given by their numbers, as a chain of thousands of objects would overflow a small stack when it is freed.
     """
 
     __slots__ = (
@@ -109,9 +110,9 @@ class Cost(NamedTuple):
 
 
 class SchemaGraph:
-    """A schema as a graph of subschemas; `patterns` says how many it has. O(size of the schema).
+    """A schema as a graph of subschemas; `patterns` counts its patterns. O(size of the schema).
 
-    Raises `DeclarationError` for what cannot be bounded.
+    Raises: `DeclarationError` for a schema that cannot be bounded.
     """
 
     __slots__ = ("_height", "_order", "_ranks", "_subschemas", "_weighs", "patterns")
@@ -126,7 +127,7 @@ class SchemaGraph:
     def cost(self, value: Any, *, budget: int, character: int) -> Cost:
         """What a JSON value costs, counted up to `budget` steps.
 
-        `character` is what one character costs that a pattern has to look at. O(min(steps, budget)).
+        `character`: steps of one character that a pattern looks at. O(min(steps, budget)).
         """
         total = shown = 0
         values = Values(value if self._weighs else {})
@@ -158,7 +159,7 @@ class SchemaGraph:
         return Cost(total, shown)
 
     def _spread(self, counts: dict[int, int]) -> int:
-        """Add everybody who is asked about the same value; by rank, so that each is complete before it is passed on."""
+        """Add the subschemas for the same value, by rank, so that each count is complete before it is passed on."""
         steps = 0
         waiting = [self._ranks[number] for number in counts]
         heapq.heapify(waiting)
@@ -192,7 +193,7 @@ def _price(subschema: _Subschema, value: Any, character: int, values: Values) ->
 
 
 def _targets(subschema: _Subschema, value: Any) -> Iterator[tuple[str | int, list[int]]]:
-    """The parts of a value and who is asked about each; what is gone through without a result is in the weight."""
+    """The parts of a value, each with the subschemas for it. Names that match no part are in the weight."""
     if type(value) is dict:
         for name, target in subschema.members.items():
             if name in value:
@@ -214,7 +215,7 @@ def _add(counts: dict[int, int], targets: Iterable[int], times: int) -> None:
 
 
 def _sort(subschemas: list[_Subschema]) -> tuple[list[int], int]:
-    """Everybody before those it asks about the same value, and how many stand behind one another at most."""
+    """Each subschema before those it asks about the same value, and the longest such chain."""
     sorter = TopologicalSorter({number: item.same for number, item in enumerate(subschemas)})
     try:
         order = list(sorter.static_order())
@@ -226,7 +227,7 @@ def _sort(subschemas: list[_Subschema]) -> tuple[list[int], int]:
     height = max(heights.values())
     if height > MAX_HEIGHT:
         raise DeclarationError(
-            f"the schema puts {height} subschemas behind one another; at most {MAX_HEIGHT} are checked"
+            f"the schema puts {height} subschemas inside one another; at most {MAX_HEIGHT} are checked"
         )
     order.reverse()
     return order, height
@@ -249,7 +250,7 @@ class _Reader:
             self._repeat()
 
     def _subschema(self, schema: Any) -> int:
-        """The number of a dict; whatever else stands in its place (`true`, `false`, nonsense) costs one step."""
+        """The number of a dict; any other value in its place (`true`, `false`, nonsense) costs one step."""
         if isinstance(schema, dict) and id(schema) in self._known:
             return self._known[id(schema)]
         number = len(self.subschemas)
@@ -324,15 +325,15 @@ class _Reader:
                 into.elements += [self._subschema(schema[keyword])] * REPEATS
 
     def _follow(self, reference: Any) -> Any:
-        """What a local reference stands for."""
+        """The target of a local reference."""
         shown = cut(str(reference))
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
             raise DeclarationError(f"the schema refers to {shown}, which is not fetched; only '#/...' is followed")
         target: Any = self._schema
-        for step in unquote(reference[1:]).split("/")[1:]:
+        for step in split(unquote(reference[1:])):
             if target is not self._schema:
                 _check_base(target)
-            target = _step(target, step.replace("~1", "/").replace("~0", "~"))
+            target = _step(target, step)
         if not isinstance(target, dict | bool):
             raise DeclarationError(f"the schema refers to {shown}, where it holds no schema")
         self._references.add(reference)
@@ -356,7 +357,9 @@ def _check_base(schema: Any) -> None:
 
 
 def _survey(schema: Any) -> int:
-    """Bound a schema as a JSON value first of all, reachable or not, and count what may be patterns in it."""
+    """Bound a schema as a JSON value, reachable parts or not, and count its patterns: one walk, where `too_deep` and
+    `_size` would be two more.
+    """
     patterns = values = 0
     stack: list[tuple[Any, int]] = [(schema, 1)]
     while stack:

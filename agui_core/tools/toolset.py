@@ -1,9 +1,8 @@
 """Tools, and the sets of them that an application offers.
 
-A `Tool` knows what the model is told (name, description, JSON Schema), how arguments are checked and converted, whether
-a person has to agree, and what to call; it runs nothing itself. A `Toolset` is an ordered collection by name. Who
-executes a call is decided by who declared the tool: one without a handler is only advertised, and answered elsewhere.
-Nothing here needs an event loop.
+A `Tool` has a name, a description and a JSON Schema for the model, checks and converts arguments, knows its approval
+policy and its handler, and runs nothing itself. A tool without a handler is only advertised, and its calls are answered
+elsewhere. A `Toolset` is an ordered collection by name. Nothing here needs an event loop.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ from agui_core.tools.json_arguments import MAX_NESTING, read_arguments
 from agui_core.tools.json_schema import SchemaChecker
 from agui_core.tools.signature import ToolSignature, context_parameter, describe, is_async, name_of, refuse_generators
 
-__all__ = ["Approval", "Decision", "Tool", "Toolset"]
+__all__ = ["Approval", "PolicyDecision", "Tool", "Toolset"]
 
-Decision: TypeAlias = Literal["run", "ask", "deny"]
-"""What a policy says about one call."""
+PolicyDecision: TypeAlias = Literal["run", "ask", "deny"]
+"""The word of a policy on one call."""
 
-Approval: TypeAlias = Literal["never", "always"] | Callable[[dict[str, Any]], "bool | Decision"]
-"""When a person has to agree: never, always, or as a function of the converted arguments says.
+Approval: TypeAlias = Literal["never", "always"] | Callable[[dict[str, Any]], "bool | PolicyDecision"]
+"""When a person has to agree: never, always, or by a function of the converted arguments.
 
-The function gives True or "ask" to ask, False or "run" to go ahead, "deny" to refuse without asking. One that raises,
-or gives anything else, asks.
+The function gives True or "ask" to ask, False or "run" to go ahead, "deny" to refuse without asking. An error or any
+other value asks.
 """
 
 Handler: TypeAlias = Callable[..., Any]
 F = TypeVar("F", bound=Handler)
 
-_DECISIONS: dict[object, Decision] = {True: "ask", False: "run", "ask": "ask", "run": "run", "deny": "deny"}
+_DECISIONS: dict[object, PolicyDecision] = {True: "ask", False: "run", "ask": "ask", "run": "run", "deny": "deny"}
 _DECIDING = (bool, str)
 """Types of decisions: to Python 0 is False, and 1 is True."""
 
@@ -101,15 +100,17 @@ class Tool:
         return f"<{type(self).__name__} {plain(self.name)}{effects}>"
 
     def convert(self, arguments: str | Mapping[str, Any], *, nesting: int = MAX_NESTING) -> dict[str, Any]:
-        """The arguments of a call as what the handler takes: by name with defaults filled in, or as one dict.
+        """The arguments of a call as the handler takes them: by name with defaults filled in, or as one dict. Costs one
+        decoding and one conversion.
 
-        Takes the text of a call or a JSON object, which is copied. Raises `InvalidArguments` and nothing else. Costs
-        one decoding and one conversion of the arguments.
+        `arguments`: the text of a call, or a JSON object, which is copied.
+
+        Raises: `InvalidArguments` and nothing else.
         """
         return self._fit(read_arguments(arguments, nesting))
 
-    def judge(self, arguments: dict[str, Any]) -> Decision:
-        """What the policy says about converted arguments; never raises, in doubt it asks."""
+    def judge(self, arguments: dict[str, Any]) -> PolicyDecision:
+        """The policy's word on converted arguments. Never raises; in doubt it asks."""
         if self.approval == "never":
             return "run"
         if self.approval == "always" or not callable(self.approval):
@@ -123,7 +124,7 @@ class Tool:
     def bind(self, arguments: dict[str, Any], context: ToolContext) -> Callable[[], Any]:
         """A function without parameters that runs the call with converted arguments.
 
-        Raises `LookupError` for a tool without a handler.
+        Raises: `LookupError` for a tool without a handler.
         """
         if self.handler is None:
             raise LookupError(f"{self.name} has no handler here: whoever declared it runs it")
@@ -161,6 +162,7 @@ class Toolset:
     @overload
     def tool(self, function: F, /) -> F: ...
 
+    # The options stand here and below, as type checkers read only the overloads.
     @overload
     def tool(
         self,
@@ -188,8 +190,15 @@ class Toolset:
     ) -> Any:
         """Declare a function, bound method, `functools.partial` or callable object as a tool; gives it back unchanged.
 
-        The description is the first paragraph of the docstring, the schema comes from the signature. A tool with
-        `effects` asks for approval unless `approval` says otherwise. Raises `DeclarationError`.
+        The schema comes from the signature.
+
+        `description`: the first paragraph of the docstring unless given.
+        `effects`: a call may change something outside, so it is not run twice, and asks unless `approval` is given.
+        `approval`: see `Approval`.
+        `timeout`: seconds that one call may take.
+        `result_bytes`: bytes of UTF-8 that an answer may have; None: no bound.
+
+        Raises: `DeclarationError`.
         """
 
         def declare(function: F) -> F:
@@ -227,11 +236,14 @@ class Toolset:
     ) -> Tool:
         """Add a tool that is known by its JSON Schema only, as the protocol's `Tool` or as a dict of the same fields.
 
-        The handler gets the arguments as one dict, just as they came (an integer may be written `1.0`), and the
-        context in a parameter annotated `ToolContext`. Without a handler the tool is advertised and run by somebody
-        else. Unless `effects=False` says that it changes nothing, it has effects and asks for approval. Raises
-        `DeclarationError` for a schema that is invalid, refers elsewhere or cannot be checked in bounded time;
-        arguments are checked by the extra `schema`.
+        Arguments are checked by the extra `schema`.
+
+        `handler`: gets the arguments as one dict, as they came (an integer may be `1.0`), and the context in a
+        parameter annotated `ToolContext`. Without one the tool is only advertised.
+        `effects`: unless False, the tool has effects and asks for approval.
+        Other options are those of `tool`.
+
+        Raises: `DeclarationError` for a schema that is invalid, refers elsewhere or cannot be checked in bounded time.
         """
         wire = _read_wire(tool)
         parameters = UNSET if wire.parameters is UNSET else _read_schema(wire.name, wire.parameters)
@@ -328,7 +340,7 @@ def _read_wire(tool: protocol.ToolDeclaration | Mapping[str, Any]) -> protocol.T
 
 
 def _read_schema(name: str, parameters: Any) -> dict[str, Any]:
-    """An own copy of a schema, so that what is advertised and what is checked stay the same."""
+    """An own copy of a schema, so that the advertised and the checked one stay the same."""
     if not isinstance(parameters, dict):
         raise DeclarationError(
             f"the parameters of {name} are {shown(parameters)}, but take a JSON Schema for an object"

@@ -1,9 +1,9 @@
-"""`CallTracker`: what is known of the calls of the last run besides the conversation: offered, asked, approved, begun.
+"""`CallTracker`: the calls of the last run beyond the conversation: offered, asked, approved, started.
 
-The reducer does not know who declared a tool, what was advertised for a run, or who approved what. The tracker does,
-and compares notes with the reducer before each answer it gives: what changed in between voids a decision (TOOL-6).
-Synchronous. What has to outlive the process is one struct, `Persisted`. A read costs what changed since the last read,
-plus one step for each call of the last run.
+The reducer does not know who declared a tool, which tools a run was offered, or who approved a call. The tracker does.
+Each public call first takes in the reducer's changes (`sync`), as a change voids a decision (TOOL-6), and hands the
+`RunView` on. The part that outlives the process is one struct, `Persisted`. Synchronous. A read costs a step for each
+change since the last one, and for each call of the last run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NAMES = 10_000
 
 
 class CallTracker:
-    """See the module."""
+    """See the module. `effect_started`: the calls that a checkpoint of format 1 says had begun."""
 
     def __init__(
         self,
@@ -76,10 +76,10 @@ class CallTracker:
         self._viewed = -1
         """The version that the view is of."""
         self.shown: dict[str, tuple[object, ...]] = {}
-        """What this process showed of calls that wait for approval."""
+        """Calls that wait for approval, as this process showed them."""
 
     def _take_over(self, call: ToolCallView, edited: Mapping[str, Any] | None) -> None:
-        """A call that format 1 says was begun, or holds an answer of."""
+        """A call that had begun in format 1, or has a held answer there."""
         answer, tool = self.persisted.answers.get(call.id), self.toolset.get(call.name)
         if answer is not None:
             self.persisted.answers_to[call.id] = digest_of(call, 0)
@@ -202,7 +202,7 @@ class CallTracker:
         return ours and self.plan(call.id, view).action == "ask"
 
     def plan(self, id: str, view: RunView, *, fresh: bool = False) -> Plan:
-        """What has to happen with an unanswered call of ours. `fresh` judges it again, as is due before it runs."""
+        """The plan for an unanswered call of ours. `fresh` judges it again, as is due before it runs."""
         plan = None if fresh else self._plans.get(id)
         if plan is None:
             plan = self._plans[id] = self._judge(self.reducer.tool_calls[id], view)
@@ -227,7 +227,7 @@ class CallTracker:
         return plan_of(call, tool, verdict, asked=asked, nesting=self.reducer.limits.nesting)
 
     def _verdict(self, id: str) -> Verdict | None:
-        """What a person has said about a call as it is now."""
+        """The verdict on a call as it is now."""
         record = self.persisted.records.get(id)
         if record is None or record.verdict is None:
             return None
@@ -247,7 +247,7 @@ class CallTracker:
         self.effects.undo(id)
 
     def forget(self, id: str) -> None:
-        """What a tool gave has no call to answer any more. Its mark stays (see `Effects`)."""
+        """The call of a result is gone. Its mark stays (see `Effects`)."""
         self.running.discard(id)
         self.log.add("TOOL-6", f"tool call {quoted(id)} became another one while its tool ran; the result is dropped")
 
@@ -264,7 +264,7 @@ class CallTracker:
         return self.record(id).generation, call.name, call.arguments, tuple(view.named.get(id, ()))
 
     def accept(self, id: str, verdict: Verdict) -> None:
-        """Go by a verdict on a call as it is now."""
+        """Keep the verdict on a call as it is now."""
         record = self.record(id)
         record.verdict, record.digest = own_verdict(verdict), digest_of(self.reducer.tool_calls[id], record.generation)
         self._plans.pop(id, None)
@@ -289,8 +289,8 @@ class CallTracker:
         return [*(id for id in answers if id not in left), *(id for id in left if id in answers)]
 
     def hold(self, id: str, outcome: Outcome, run_id: str, by: DecidedBy | None = None) -> None:
-        """Hold an answer until `flush` adds it. It says who decided on the call: what a person said is never dropped,
-        unless the policy did (`by`).
+        """Hold an answer until `flush` adds it. It tells who decided on the call: the policy (`by`), or else the person
+        with a verdict.
         """
         self.running.discard(id)
         verdict = self._verdict(id)
@@ -302,8 +302,8 @@ class CallTracker:
         self.persisted.answers_to[id] = digest_of(self.reducer.tool_calls[id], 0)
 
     def flush(self, ids: Iterable[str]) -> list[str]:
-        """Add the answers held for these calls, in this order; the ids of those added. A call that was answered
-        meanwhile keeps that answer: ours is dropped, with a warning.
+        """Add the held answers of these calls, in this order. Gives the ids of those added. A call that was answered
+        meanwhile keeps that answer; ours is dropped with a warning.
         """
         added = []
         reducer, persisted = self.reducer, self.persisted
@@ -336,8 +336,10 @@ class CallTracker:
         stopped: bool,
         bound: Callable[[Tool | None], int | None],
     ) -> None:
-        """Answer a call, as `Calls.set_output` says; `stopped`: also one of a run that was cut off. `bound`: the bytes
-        that the answers of a tool may have.
+        """Answer a call, as `Calls.set_output` describes.
+
+        `stopped`: also one of a run that was cut off.
+        `bound`: gives the bytes that the answers of a tool may have.
         """
         view = self.sync()
         if id not in view.left:

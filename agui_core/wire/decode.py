@@ -260,7 +260,7 @@ class Decoder:
         return self._decode_each(payloads, index)
 
     def _decode_each(self, payloads: list[bytes], index: int) -> Iterator[tuple[int, list[Event]]]:
-        """Most payloads are fit: collect them, and hand out what was collected before an unfit one is looked at."""
+        """Most payloads are fit: collect events, and hand them out before the next unfit payload is looked at."""
         fit: list[Event] = []
         unfit = 0
         for position, payload in enumerate(payloads, index):

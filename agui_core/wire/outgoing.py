@@ -136,7 +136,8 @@ def _readable_call(call: ToolCall, log: WarningLog) -> ToolCall:
 def enforced(shape: type[S], wire: Mapping[str, Any], log: WarningLog, *, said: bool = False) -> S | None:
     """The struct of what may be sent of `wire`, plain JSON; None when a part that it needs is unknown (PROC-9).
 
-    `log` gets what was stripped. `said`: the application has just said it, so that a part of no known kind raises.
+    `log` gets a warning for each stripped member.
+    `said`: the application has just said it, so that a part of no known kind raises.
 
     Raises: `ProtocolError` when a known field is malformed.
     """
