@@ -7,7 +7,7 @@ from typing import Any
 from agui_core._text import shown
 from agui_core.errors import AGUIError
 
-__all__ = ["DeclarationError", "InvalidArguments", "ToolError"]
+__all__ = ["DeclarationError", "InvalidArguments", "ToolError", "invalid_whole"]
 
 
 class DeclarationError(AGUIError, TypeError):
@@ -31,10 +31,10 @@ class InvalidArguments(AGUIError):
         self.expected = expected
         self.value = value
 
-    @classmethod
-    def about(cls, problem: str, value: Any, expected: str) -> InvalidArguments:
-        """The error of a value as a whole, which is shown after the problem."""
-        return cls(f"{problem}: {shown(value)}", expected=expected, value=shown(value))
+
+def invalid_whole(problem: str, value: Any, expected: str) -> InvalidArguments:
+    """The error of a value as a whole, which is shown after the problem."""
+    return InvalidArguments(f"{problem}: {shown(value)}", expected=expected, value=shown(value))
 
 
 class ToolError(Exception):

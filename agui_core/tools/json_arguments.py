@@ -16,7 +16,7 @@ import msgspec
 
 from agui_core._text import cut, shown, written
 from agui_core.limits import Limits
-from agui_core.tools.errors import InvalidArguments
+from agui_core.tools.errors import InvalidArguments, invalid_whole
 
 __all__ = ["EXACT", "MAX_NESTING", "canonical", "read_arguments", "value_at", "with_integers"]
 
@@ -63,7 +63,7 @@ def read_arguments(arguments: str | Mapping[str, Any], nesting: int = MAX_NESTIN
     except RecursionError:
         _refuse_nesting(nesting)
     if type(value) is not dict:
-        raise InvalidArguments.about("the arguments are no JSON object", value, "a JSON object")
+        raise invalid_whole("the arguments are no JSON object", value, "a JSON object")
     return value
 
 
@@ -104,7 +104,7 @@ def _decode(text: str, room: _Room) -> Any:
         ) from None
     except ValueError:  # an integer longer than CPython converts
         problem = "the arguments hold an integer with too many digits"
-        raise InvalidArguments.about(problem, text, "a shorter number") from None
+        raise invalid_whole(problem, text, "a shorter number") from None
     if _needs_walk(text, room.nesting):
         return _copy(value, None, 1, room)
     return value

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agui_core._text import SHOWN, cut, shown, written
-from agui_core.tools.errors import DeclarationError, InvalidArguments
+from agui_core.tools.errors import DeclarationError, InvalidArguments, invalid_whole
 from agui_core.tools.json_arguments import value_at
 from agui_core.tools.schema_cost import Cost, SchemaGraph
 
@@ -63,7 +63,7 @@ class SchemaChecker:
         cost = self._graph.cost(arguments, budget=MAX_COST, character=self._character)
         if cost.steps > MAX_COST:
             problem = "the arguments are too large or too nested to be checked"
-            raise InvalidArguments.about(problem, arguments, "fewer or flatter arguments")
+            raise invalid_whole(problem, arguments, "fewer or flatter arguments")
         if not self._validator.is_valid(arguments):
             raise self._explain(arguments, cost)
         return arguments
@@ -71,7 +71,7 @@ class SchemaChecker:
     def _explain(self, arguments: dict[str, Any], cost: Cost) -> InvalidArguments:
         if cost.steps > MAX_EXPLAINED_COST or cost.shown > MAX_SHOWN:
             problem = "the arguments do not fit the schema of the tool"
-            return InvalidArguments.about(problem, arguments, "what the schema says")
+            return invalid_whole(problem, arguments, "what the schema says")
         error = self._first_error(arguments)
         steps = [step if isinstance(step, int) else str(step) for step in error.instance_path]
         if error.kind.name == "required":

@@ -19,7 +19,7 @@ import msgspec
 
 from agui_core._text import cut, shown, written
 from agui_core.tools.context import ToolContext
-from agui_core.tools.errors import DeclarationError, InvalidArguments
+from agui_core.tools.errors import DeclarationError, InvalidArguments, invalid_whole
 from agui_core.tools.json_arguments import EXACT, value_at, with_integers
 
 __all__ = ["ToolSignature", "context_parameter", "describe", "is_async", "name_of", "refuse_generators"]
@@ -85,9 +85,7 @@ class ToolSignature:
                 tried.add(name)
                 arguments = {**arguments, name: with_integers(arguments[name], EXACT)}
             except Exception as error:  # a hook of the application's own type failed, or it recursed
-                raise InvalidArguments.about(
-                    "the arguments could not be converted", arguments, "other values"
-                ) from error
+                raise invalid_whole("the arguments could not be converted", arguments, "other values") from error
 
     def _make_schema(self, annotations: dict[str, Any]) -> dict[str, Any]:
         (root,), definitions = msgspec.json.schema_components((self._struct,), ref_template="#/$defs/{name}")
