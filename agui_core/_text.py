@@ -17,6 +17,7 @@ __all__ = [
     "cut",
     "described",
     "escaped",
+    "event_place",
     "listed",
     "one_line",
     "place",
@@ -100,6 +101,12 @@ def place(path: Iterable[str | int]) -> str:
         if len(text) > SHOWN:
             break
     return cut(text)
+
+
+def event_place(index: int | None, type: str | None) -> str:
+    """The place of an event in its stream, before a message about it: `event 3 (RUN_STARTED): `."""
+    kind = f" ({plain(type)})" if type else ""
+    return "" if index is None else f"event {index}{kind}: "
 
 
 def described(value: object) -> str:

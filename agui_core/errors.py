@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agui_core._text import one_line, plain
+from agui_core._text import event_place, one_line
 
 __all__ = [
     "AGUIError",
@@ -69,9 +69,7 @@ class _StreamError(AGUIError):
         self.ids = ids
 
     def __str__(self) -> str:
-        kind = f" ({plain(self.type)})" if self.type else ""
-        where = "" if self.index is None else f"event {self.index}{kind}: "
-        return f"{where}{one_line(self.message)} [{self.rule}]"
+        return f"{event_place(self.index, self.type)}{one_line(self.message)} [{self.rule}]"
 
 
 class DecodeError(_StreamError):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from agui_core._text import one_line, plain
+from agui_core._text import event_place, one_line
 
 __all__ = ["ProtocolWarning", "WarningLog"]
 
@@ -38,10 +38,8 @@ class ProtocolWarning(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defau
     refused: bool = False
 
     def __str__(self) -> str:
-        kind = f" ({plain(self.type)})" if self.type else ""
-        where = "" if self.index is None else f"event {self.index}{kind}: "
         times = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{where}{one_line(self.message)} [{self.rule}]{times}"
+        return f"{event_place(self.index, self.type)}{one_line(self.message)} [{self.rule}]{times}"
 
 
 class _Entry(msgspec.Struct):

@@ -99,13 +99,7 @@ class Calls:
         result_bytes: int | None = RESULT_BYTES,
     ) -> None:
         check_options(_OPTIONS, reducer=reducer, toolset=toolset)
-        self._settings = ExecutorSettings.checked(
-            limit=limit,
-            threads=threads,
-            timeout=timeout,
-            expose_errors=expose_errors,
-            result_bytes=result_bytes,
-        )
+        self._settings = ExecutorSettings(limit, threads, timeout, expose_errors, result_bytes).checked()
         self._log = WarningLog()
         self._tracker = CallTracker(reducer, toolset, Persisted(seen=reducer.version), self._log)
         self._answering = False

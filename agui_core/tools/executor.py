@@ -234,7 +234,7 @@ class Executor:
     async def _execute(self, id: str, plan: Plan) -> None:
         assert plan.tool is not None
         left_behind = 0 if plan.tool.is_async else abandoned_threads()
-        if left_behind >= self._settings.threads:
+        if left_behind >= self._settings.max_threads:
             self._tracker.hold(id, crowded_out(left_behind), self._run_id, plan.by)
             self._flush()
             return

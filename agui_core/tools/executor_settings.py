@@ -26,33 +26,20 @@ class ExecutorSettings(NamedTuple):
     """How calls are run. See `Calls`."""
 
     limit: int
-    threads: int
+    threads: int | None
     timeout: float | None
     expose_errors: bool
     result_bytes: int | None
 
-    @classmethod
-    def checked(
-        cls,
-        *,
-        limit: int,
-        threads: int | None,
-        timeout: float | None,
-        expose_errors: bool,
-        result_bytes: int | None,
-    ) -> ExecutorSettings:
-        """The settings of these options. Raises: `TypeError` or `ValueError` for one that does not fit."""
-        check_options(
-            _OPTIONS,
-            limit=limit,
-            threads=threads,
-            timeout=timeout,
-            expose_errors=expose_errors,
-            result_bytes=result_bytes,
-        )
-        return cls(
-            limit, _THREADS_PER_CALL * limit if threads is None else threads, timeout, expose_errors, result_bytes
-        )
+    def checked(self) -> ExecutorSettings:
+        """The same settings. Raises: `TypeError` or `ValueError` for one that does not fit."""
+        check_options(_OPTIONS, **self._asdict())
+        return self
+
+    @property
+    def max_threads(self) -> int:
+        """Abandoned threads of the process from which on no further one is started."""
+        return _THREADS_PER_CALL * self.limit if self.threads is None else self.threads
 
     def result_bytes_of(self, tool: Tool | None) -> int | None:
         """The bound on the results of a tool: its own, or the one here."""

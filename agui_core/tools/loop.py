@@ -73,13 +73,7 @@ class ToolLoop:
             decides_async=is_async(decide),
             toolset=toolset,
             max_tool_calls=max_tool_calls,
-            settings=ExecutorSettings.checked(
-                limit=limit,
-                threads=threads,
-                timeout=timeout,
-                expose_errors=expose_errors,
-                result_bytes=result_bytes,
-            ),
+            settings=ExecutorSettings(limit, threads, timeout, expose_errors, result_bytes).checked(),
         )
 
     def __repr__(self) -> str:

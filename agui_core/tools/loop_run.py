@@ -254,7 +254,7 @@ class LoopRun:
             if loop.decides_async:
                 return await decide()
             left_behind = abandoned_threads()
-            if left_behind >= loop.settings.threads:
+            if left_behind >= loop.settings.max_threads:
                 raise RuntimeError(f"no thread for it: {left_behind} earlier calls never came back")
             given, error = await in_thread(decide, ThreadedCall(), CapacityLimiter(inf))
             if error is not None:
