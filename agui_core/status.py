@@ -9,9 +9,10 @@ __all__ = ["BROKEN", "OVER", "WHOLE", "Status"]
 Status: TypeAlias = Literal[
     "idle", "running", "finished", "interrupted", "cancelled", "failed", "truncated", "rejected"
 ]
-"""`idle`: no run yet. `running`: a run goes on. `finished`: RUN_FINISHED. `interrupted`: finished, and it waits for
-answers (INT-1). `cancelled`: finished, and its outcome says so. `failed`: RUN_ERROR. `truncated`: the source ended
-inside the run (RUN-17). `rejected`: the stream broke the protocol or a limit, and nothing more is applied."""
+"""Where the latest run stands. `idle`: no run yet. `running`: a run goes on. `finished`: RUN_FINISHED. `interrupted`:
+finished, and it waits for answers (INT-1). `cancelled`: finished, and its outcome says so. `failed`: RUN_ERROR.
+`truncated`: the source ended inside the run (RUN-17). `rejected`: the stream broke the protocol or a limit, and nothing
+more is applied."""
 
 OVER: frozenset[Status] = frozenset({"finished", "interrupted"})
 """The run came to its end, and what it left is for others to answer."""
