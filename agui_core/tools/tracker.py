@@ -109,11 +109,10 @@ class CallTracker:
 
     def sync(self) -> RunView:
         """The last run, once all changes are known: a decision about a call that changed is void."""
-        persisted = self.persisted
-        changes = self.reducer.changes(persisted.seen)
-        view = self.view
-        if changes.version == persisted.seen:
+        persisted, view = self.persisted, self.view
+        if self._viewed == persisted.seen:
             return view
+        changes = self.reducer.changes(persisted.seen)
         persisted.seen = changes.version
         self.effects.sync(changes, self.reducer.tool_calls)
         calls = frozenset(changes.calls)
@@ -318,12 +317,13 @@ class CallTracker:
             reducer.add(message)
             if call is not None:
                 self.effects.settle(call, message)
+            after = reducer.version
             if persisted.seen == before:  # a tool message at its place changes no call
-                persisted.seen = reducer.version
+                persisted.seen = after
             if self._view is not None and self._viewed == before and not self._view.unknown:
                 # All that it changes of the view; reading the run anew for each answer would cost calls times calls.
                 self._view.pending.discard(id)
-                self._viewed = reducer.version
+                self._viewed = after
             added.append(id)
         return added
 
