@@ -5,7 +5,7 @@ Start with `reducer`, then follow an event: `apply` is the way in, `verify` acce
     reducer            `Reducer`: what users hold
     state              `ReducerState`: every field it has; `accounting` counts against the limits, `copying` copies it
     apply              bytes, dicts and structs in: the fast path and the careful way
-    verify             `Verifier`: expand, judge, repair; `chunks` expands, `lenient` repairs
+    verify             `Verifier`: expand, judge, repair; `chunks` expands, `lenient` repairs, `surrogates` joins
     stream_state       what is open and who owns what; `rules` has one function per event type and a table per phase
     handlers           what each event does, in a table; `run_handlers` those of a run
     message_store      the messages in order; `builders` are messages and calls while they grow, `reconcile` snapshots

@@ -8,21 +8,17 @@ says, or skips it, with a warning.
 
 from __future__ import annotations
 
-import re
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from msgspec.structs import replace
-
-from agui_core._text import quoted
 from agui_core.errors import LimitExceeded, ProtocolError
 from agui_core.limits import Limits
 from agui_core.protocol import events as e
 from agui_core.reducer.chunks import CHUNKS, Expander, Expansion
-from agui_core.reducer.families import FAMILIES, FAMILY_OF
 from agui_core.reducer.items import Note, OpenItem
 from agui_core.reducer.lenient import find_repair
 from agui_core.reducer.rules import verify
 from agui_core.reducer.stream_state import Mark, StreamState
+from agui_core.reducer.surrogates import CONTENT, Halves
 
 __all__ = ["Verifier", "VerifiedEvent"]
 
@@ -31,12 +27,8 @@ VerifiedEvent: TypeAlias = tuple[e.Event, OpenItem | None]
 """One accepted event and the open item that it concerns, if it is one of a triad."""
 
 
-_CONTENT = frozenset(family.content for family in FAMILIES)
-_ENDS = frozenset(family.end for family in FAMILIES)
-_HALF = re.compile("[\ud800-\udfff]")
 _REPAIRS_IN_A_ROW = 3
 """A run may have to be assumed, and an item opened in it; what is refused even then is skipped."""
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class Verifier:
@@ -53,7 +45,7 @@ class Verifier:
         # What `revoke` needs, of one event.
         self._before: Mark | None = None
         self._commits: list[Expansion] = []
-        self._halves: list[tuple[OpenItem, str, bool]] = []
+        self._halves = Halves(note)
 
     def verify(self, event: e.Event, revocable: bool = False) -> list[VerifiedEvent]:
         """The steps of one event. Raises `ProtocolError` (strict only) or `LimitExceeded`, changing nothing.
@@ -61,8 +53,8 @@ class Verifier:
         What is `revocable`, or was repaired, can be unsaid by `revoke` until the next event; of others only what was
         opened and ended. O(1) more, but O(owners) for a snapshot of the messages.
         """
-        if self._commits or self._halves:
-            self._commits, self._halves = [], []
+        if self._commits or self._halves.before:
+            self._commits, self._halves.before = [], []
         self._before = self.stream.mark(event) if revocable else None
         try:
             return self._judge(event)
@@ -79,30 +71,29 @@ class Verifier:
             return steps
 
     def revoke(self, event: e.Event, steps: list[VerifiedEvent]) -> None:
-        """Make the event unsaid that was admitted last, as these steps, and is refused all the same."""
+        """Undo the last `verify`, which gave these steps, for an event that a later limit refuses."""
         for step, item in reversed(steps):
             self.stream.unverify(step, item)
         if self._before is not None:
             self.stream.restore(self._before, event)
         for expansion in reversed(self._commits):
             self.expander.revert(expansion)
-        for item, half, broken in reversed(self._halves):
-            item.half, item.broken = half, broken
+        self._halves.revert()
 
     def copy(self, note: Note) -> Verifier:
-        """An independent gate in the same state."""
+        """An independent copy."""
         twin: Verifier = object.__new__(Verifier)
         twin.expander, twin.stream = self.expander.copy(), self.stream.copy(note)
         twin.lenient, twin.assumed, twin._note = self.lenient, self.assumed, note
-        twin._before, twin._commits, twin._halves = None, [], []
+        twin._before, twin._commits, twin._halves = None, [], Halves(note)
         return twin
 
     def _judge(self, event: e.Event) -> list[VerifiedEvent]:
         kind = type(event)
         if not self.expander.lanes and kind not in CHUNKS:
             item = verify(self.stream, event)
-            whole = item is None or (not item.half and kind not in _CONTENT)
-            return [(event, item)] if whole else self._finish(event, item)
+            whole = item is None or (not item.half and kind not in CONTENT)
+            return [(event, item)] if whole else self._halves.paired(event, item)
         stream = self.stream
         expansion = self.expander.plan(event)
         steps: list[VerifiedEvent] = []
@@ -118,7 +109,7 @@ class Verifier:
         if expansion.closes or expansion.opens is not None:
             self._commits.append(expansion)
         for expanded, item in (*ended, *judged):
-            steps += self._finish(expanded, item)
+            steps += self._halves.paired(expanded, item)
         return steps
 
     def _repair(self, event: e.Event, error: ProtocolError, repairs_left: int, steps: list[VerifiedEvent]) -> None:
@@ -133,36 +124,3 @@ class Verifier:
                 steps += self._judge(replacement)
             except ProtocolError as again:
                 self._repair(replacement, again, repairs_left - 1, steps)
-
-    def _finish(self, event: Any, item: OpenItem | None) -> list[VerifiedEvent]:
-        """Pair the halves of characters that deltas cut in two: nothing handed out holds a lone surrogate."""
-        if item is not None:
-            kind = type(event)
-            if kind in _CONTENT:
-                if item.half or (not event.delta.isascii() and _HALF.search(event.delta)):
-                    event = replace(event, delta=self._pair(event, item))
-            elif item.half and kind in _ENDS:
-                self._halves.append((item, item.half, item.broken))
-                item.half = ""
-                return [(self._lone(event, item), item), (event, item)]
-        return [(event, item)]
-
-    def _pair(self, event: Any, item: OpenItem) -> str:
-        text: str = item.half + event.delta
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-        self._halves.append((item, item.half, item.broken))
-        item.half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        text = text[: len(text) - len(item.half)]
-        if _HALF.search(text):
-            self._note_lone(event, item)
-            text = _HALF.sub(_REPLACEMENT, text)
-        return text
-
-    def _lone(self, end: e.Event, item: OpenItem) -> e.Event:
-        self._note_lone(end, item)
-        family = FAMILY_OF[type(end)]
-        return family.make(family.content, item.id, delta=_REPLACEMENT)
-
-    def _note_lone(self, event: e.Event, item: OpenItem) -> None:
-        item.broken = True
-        self._note("SSE-9", event.type, f"half a surrogate pair in the text of {quoted(item.id)} became U+FFFD")

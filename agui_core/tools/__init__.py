@@ -2,7 +2,7 @@
 
 Start with `calls`: `Calls` stands between a reducer and the tools. `ToolLoop` does the same for an agent.
 
-    toolset            `Tool`, `Toolset`; `signature` reads functions, `json_schema` checks within `schema_cost`
+    tool, toolset      `Tool`, `Toolset`; `signature` reads functions, `json_schema` checks within `schema_cost`
     calls              `Calls`: waiting calls, approval, answers, the next input (`run_input`)
     tracker            `CallTracker`: decisions on the last run's calls; `persisted` is its part in a checkpoint
     states, run_view   the state of each call, and the last run as the reducer tells it
@@ -23,7 +23,8 @@ from agui_core.tools.langgraph import langgraph_interrupts
 from agui_core.tools.loop import ToolLoop
 from agui_core.tools.loop_result import LoopResult
 from agui_core.tools.states import CallState, Waiting
-from agui_core.tools.toolset import Tool, Toolset
+from agui_core.tools.tool import Tool
+from agui_core.tools.toolset import Toolset
 
 __all__ = [
     "ApprovalRequest",

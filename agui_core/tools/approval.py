@@ -18,7 +18,7 @@ from agui_core.reducer.views import ToolCallView
 from agui_core.tools.errors import InvalidArguments
 from agui_core.tools.json_arguments import MAX_NESTING, canonical, read_arguments
 from agui_core.tools.outcomes import Outcome, denied, invalid, ruled_out, unknown_tool
-from agui_core.tools.toolset import Tool
+from agui_core.tools.tool import Tool
 from agui_core.wire.json_values import clean_text
 
 __all__ = [

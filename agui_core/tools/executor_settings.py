@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agui_core._options import COUNT, COUNT_OR_NONE, SECONDS, SWITCH, check_options
 from agui_core.protocol.base import UnsetType
-from agui_core.tools.toolset import Tool
+from agui_core.tools.tool import Tool
 
 __all__ = ["ExecutorSettings", "awaited", "contained"]
 

@@ -36,7 +36,8 @@ from agui_core.tools.persisted import CallRecord, Persisted
 from agui_core.tools.result_size import size_of
 from agui_core.tools.run_view import RunView, read_run
 from agui_core.tools.states import ANSWERED, Actor, Signal, Waiting, advance, sum_up, who_acts
-from agui_core.tools.toolset import Tool, Toolset
+from agui_core.tools.tool import Tool
+from agui_core.tools.toolset import Toolset
 from agui_core.warnings import WarningLog
 from agui_core.wire.json_values import clean_text
 

@@ -18,7 +18,8 @@ from msgspec import Meta
 
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import DeclarationError, InvalidArguments
-from agui_core.tools.toolset import Tool, Toolset
+from agui_core.tools.tool import Tool
+from agui_core.tools.toolset import Toolset
 
 if TYPE_CHECKING:
     from nowhere import Missing

@@ -15,7 +15,8 @@ import pytest
 
 from agui_core.tools.context import ToolContext
 from agui_core.tools.errors import DeclarationError, InvalidArguments
-from agui_core.tools.toolset import Tool, Toolset
+from agui_core.tools.tool import Tool
+from agui_core.tools.toolset import Toolset
 
 CONTEXT = ToolContext(call_id="c", thread_id="t", run_id="r")
 
