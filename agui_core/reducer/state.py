@@ -48,6 +48,7 @@ REFUSALS = (ProtocolError, DecodeError, LimitExceeded)
 class ReducerState:
     """Everything that a reducer holds."""
 
+    # `Reducer` and `reduce` repeat these options, as signatures are what `help` and editors show.
     def __init__(
         self,
         messages: Iterable[Message | Mapping[str, Any]] = (),
