@@ -3,10 +3,12 @@
 Start with `reducer`, then follow an event: `apply` is the way in, `verify` accepts it, `handlers` make the change.
 
     reducer            `Reducer`: what users hold
-    state              `ReducerState`: every field it has; `accounting` counts against the limits, `copying` copies it
+    state              `ReducerState`: every field it has; `copying` copies it
+    accounting         the limits on messages, calls and text; search for `LimitExceeded(` for all others
     apply              bytes, dicts and structs in: the fast path and the careful way
     verify             `Verifier`: expand, judge, repair; `chunks` expands, `lenient` repairs, `surrogates` joins
-    stream_state       what is open and who owns what; `rules` has one function per event type and a table per phase
+    rules              when an event may come: one function per event type, a table per phase, errors with rule ids
+    stream_state       what is open and who owns what; `items` are what is open, `families` the three kinds of item
     handlers           what each event does, in a table; `run_handlers` those of a run
     message_store      the messages in order; `builders` are messages and calls while they grow, `reconcile` snapshots
     views              `Run`, `Changes`, `ToolCallView`; `call_arguments` and `typed_arguments` read arguments
@@ -15,8 +17,9 @@ Start with `reducer`, then follow an event: `apply` is the way in, `verify` acce
     checkpoint         all that a reducer holds, as bytes
     conformer          clean events for gateways; `compaction` shortens a stream, `patch_merger` its patches
 
-To add an event type: its struct in `protocol.events`, its rule in `rules`, its handler in `handlers`, what a limit may
-refuse of it in `apply` (`_RISKS`), and its sentence in `agui_core.rules`.
+To add an event type: its struct in `protocol.events`, its rule in `rules` (`_ACTIVE`), the chunk streams that it ends
+in `chunks` (`_CLOSES`), its handler in `handlers` (`_HANDLERS`), and what is nested or held of it in `apply` (`_OPEN`,
+`_RISKS`). `.github/CONTRIBUTING.md` says which of these may be left out.
 """
 
 from __future__ import annotations
