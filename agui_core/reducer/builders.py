@@ -1,9 +1,9 @@
-"""The messages and calls of a conversation while they grow, one entry each.
+"""The messages and calls of a conversation while they grow, one builder each.
 
 A text is kept as one string that grows in place while nobody holds an older one, so reading after every piece does not
 copy the text each time.
 
-Entries are dataclasses, as their attributes are set all the time, which is slow for structs.
+Builders are dataclasses, because their attributes are set all the time, which is slow for structs.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def renewed(state: ReducerState) -> ReducerState:
 
 
 def _bind_items(state: ReducerState, other: ReducerState, new_of: Mapping[Builder, Builder]) -> None:
-    """Give open items the entries that correspond to those of the state that this is a copy of."""
+    """Give each open item the copy of the builder that the same item of `other` has."""
     ours, theirs = state.verifier.stream, other.verifier.stream
     for table, model in ((ours.texts, theirs.texts), (ours.reasonings, theirs.reasonings), (ours.calls, theirs.calls)):
         for id, item in table.items():

@@ -1,4 +1,4 @@
-"""MESSAGES_SNAPSHOT against what is held (protocol section 13.3). Pure: it says which entries stand afterwards.
+"""MESSAGES_SNAPSHOT against what is held (protocol section 13.3). Pure: it says which messages stay or are made.
 
 A message is identified by its id, a tool message by (id, toolCallId), as several results may share an id (OPEN-12).
 O(held + snapshot).
@@ -30,8 +30,8 @@ _encode = msgspec.json.encode
 def reconcile(
     store: MessageStore, messages: tuple[m.Message, ...], *, lenient: bool
 ) -> tuple[list[MessageBuilder], list[Finding]]:
-    """The entries after the snapshot, in order, and what is odd about it. The conversation is settled; nothing
-    changes.
+    """The messages after the snapshot, in order, and what is odd about it. Expects a settled store and does not
+    change it.
     """
     findings: list[Finding] = []
     messages = _clean_calls(store, messages, findings, lenient=lenient)

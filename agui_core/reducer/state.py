@@ -36,11 +36,11 @@ Middleware: TypeAlias = Callable[[Iterator[dict[str, Any]]], Iterable[dict[str, 
 from one event to the next belongs into an object or a closure, not into local variables."""
 
 FastTables: TypeAlias = tuple[dict[str, Builder], dict[str, Builder], dict[str, Builder]]
-"""Entries by id: of tool calls, of text messages, of reasoning messages."""
+"""Builders by id: of tool calls, of text messages, of reasoning messages."""
 
 _NO_FAST: Any = ({}, {}, {})
 _TOUCHED = 1_024
-"""Entries with pieces that may wait to be counted when somebody asks for the event's index."""
+"""Builders with pieces that may wait to be counted when somebody asks for the event's index."""
 
 REFUSALS = (ProtocolError, DecodeError, LimitExceeded)
 

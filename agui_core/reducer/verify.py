@@ -71,7 +71,7 @@ class Verifier:
             return steps
 
     def revoke(self, event: e.Event, steps: list[VerifiedEvent]) -> None:
-        """Undo the last `verify`, which gave these steps, for an event that a later limit refuses."""
+        """Undo the last `verify`, which returned these steps, for an event that a later limit refuses."""
         for step, item in reversed(steps):
             self.stream.unverify(step, item)
         if self._before is not None:
@@ -81,7 +81,7 @@ class Verifier:
         self._halves.revert()
 
     def copy(self, note: Note) -> Verifier:
-        """An independent copy."""
+        """An independent verifier in the same state."""
         twin: Verifier = object.__new__(Verifier)
         twin.expander, twin.stream = self.expander.copy(), self.stream.copy(note)
         twin.lenient, twin.assumed, twin._note = self.lenient, self.assumed, note

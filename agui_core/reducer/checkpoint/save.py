@@ -103,7 +103,7 @@ def _warned(state: ReducerState) -> int:
 
 
 def _body(state: ReducerState, version: int, extra: bytes, since: int | None, mark: CheckpointMark | None) -> Body:
-    gate, log = state.verifier, state.log
+    log = state.log
     after = -1 if since is None else since
     changed = [*state.store.changed_since(after)]
     changed.reverse()
@@ -113,7 +113,7 @@ def _body(state: ReducerState, version: int, extra: bytes, since: int | None, ma
         version=version,
         since=since,
         base=0 if mark is None else mark.lineage,
-        settings=None if mark else Settings(state.policy, state.limits, gate.assumed),
+        settings=None if mark else Settings(state.policy, state.limits, state.verifier.assumed),
         counters=Counters(*[getattr(state, name) for name in Counters.__struct_fields__]),
         conversation=_conversation_part(state, changed, after, mark),
         sequence=_stream_part(state, changed, renewed, mark),
