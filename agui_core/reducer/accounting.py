@@ -50,8 +50,8 @@ def event_size(event: Any) -> int:
 
 
 def grant(state: ReducerState, size: int) -> None:
-    """Grant room for what comes, and for what a reader holds of it already: nothing that is not counted may be more
-    than what is left. Where there is little left, every event is counted before it is applied.
+    """Grant a budget for `size` characters and for more to come. Text that is not counted yet never exceeds what the
+    limits leave. Near a limit, every event is counted before it is applied.
     """
     store, limits = state.store, state.limits
     store.settle(state.now)
@@ -59,7 +59,7 @@ def grant(state: ReducerState, size: int) -> None:
     state.near_limit = left < size
     state.refresh_fast()
     granted = max(size, min(_BUDGET, left, limits.event_bytes))
-    # With middleware nothing may take the fast way in.
+    # A budget below 0 keeps every event off the fast path, which no middleware sees.
     state.char_budget = -1 if state.middleware else granted - size
 
 
@@ -88,7 +88,7 @@ def measure_overhead(state: ReducerState) -> None:
 
 
 def charge(state: ReducerState, event: Any) -> None:
-    """Take an event that did not come as bytes out of the room."""
+    """Take an event that did not come as bytes off the budget of characters."""
     delta = getattr(event, "delta", None)
     size = len(delta) if isinstance(delta, str) else len(_encode(event))
     state.char_budget -= size
@@ -154,7 +154,7 @@ def prepare_result(state: ReducerState, event: e.ToolCallResultEvent) -> None:
 
 
 def prepare_content(state: ReducerState, event: Any) -> None:
-    """Count exactly, but only when the room that was granted is used up."""
+    """Count exactly, but only near a limit."""
     if state.near_limit:
         state.fold()
         store = state.store

@@ -131,7 +131,7 @@ def end(state: ReducerState, apply: Apply) -> None:
 
 
 def apply_any(state: ReducerState, event: object) -> None:
-    """Apply what is not bytes, or not within the room that was granted (none is, after a refusal)."""
+    """Apply what is not bytes, or exceeds the budget of characters (as everything does after a refusal)."""
     if state.error is not None:
         raise state.error
     if isinstance(event, bytes | bytearray | memoryview | str):
@@ -228,7 +228,7 @@ def _append_first(state: ReducerState, event: Any) -> bool:
 
 
 def apply_judged(state: ReducerState, event: object) -> None:
-    """The slow way in, for whatever is not a conforming event by itself."""
+    """Decode one event of any form, by way of the middleware, and apply it the careful way."""
     index = state.index
     try:
         for judged in _judged(state, event, index):
@@ -265,9 +265,9 @@ def apply_decoded(state: ReducerState, event: Any) -> None:
         if kind in _OPEN or event.raw_event is not event.metadata:
             check_nesting(event, state.limits.nesting)
         if risk is not None or event.metadata is not UNSET:
-            # Bounded by the number of characters that text may have. It grows by no more than the events that are
-            # no mere text, so it is measured only when these could be too much, and not again for each event at the
-            # bound. Events alone decide when, and not how their bytes were cut.
+            # What is held besides text has the bound of the text. It grows by no more than these events, so it is
+            # measured only when they could be too much, and not again for each event at the bound. The events decide
+            # when that is, however their bytes were cut.
             if state.overhead_since > state.overhead_allowed:
                 measure_overhead(state)
             state.overhead_since += len(_encode(event.metadata)) if risk is None else event_size(event)

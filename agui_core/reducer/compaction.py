@@ -1,7 +1,7 @@
 """Fewer events that replay to the same conversation: `compact`.
 
-How: every event is decoded, sanitized, expanded and verified, as in `conform`. What comes out
-is passed on at once, except for what may wait because nothing in between depends on it:
+How: every event is decoded, sanitized, expanded and verified, as in `conform`. What comes out is passed on at once,
+except for what may wait because nothing in between depends on it:
 
 - *text*: the content of an open item waits until its end, so that all of it becomes one event, whatever other items do
   meanwhile. What could tell the difference lets it go first: a MESSAGES_SNAPSHOT, the end of a run or of a subagent,

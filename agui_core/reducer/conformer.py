@@ -1,7 +1,6 @@
 """Clean events for gateways and stores that pass them on: decoded, sanitized, expanded, verified, and not applied.
 
-For gateways and stores: memory does not grow with the text. What comes out is what a reducer would apply, in that
-order.
+What comes out is what a reducer would apply, in that order. Memory does not grow with the text.
 """
 
 from __future__ import annotations

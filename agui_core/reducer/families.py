@@ -1,7 +1,7 @@
 """The three kinds of streamed item, one row each: text messages, tool calls, reasoning messages.
 
-Each has a start, content, an end and a chunk event, and ids that are unique within the kind. What differs between them
-in nothing but names is written once, for a `Family`.
+Each has a start, content, an end and a chunk event, and ids that are unique within the kind. Code that would
+differ between them only in names is written once, for a `Family`.
 """
 
 from __future__ import annotations

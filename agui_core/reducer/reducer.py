@@ -1,8 +1,8 @@
 """`Reducer`: events in, messages and state out.
 
 Costs. A content event of conforming traffic is one dictionary look-up and one list append on top of its decoding; every
-other event is expanded and verified, and changed by two tables (see `apply`). Nothing costs more because much came
-before. A read costs what changed since the last read, plus one pointer per message held.
+other event is expanded, looked up in a table of rules and in one of handlers (see `apply`). Nothing costs more because
+much came before. A read costs what changed since the last read, plus one pointer per message held.
 """
 
 from __future__ import annotations

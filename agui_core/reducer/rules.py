@@ -1,7 +1,8 @@
 """Which event may follow which: one rule per event type, and the table of each phase (protocol sections 5 to 10, 15).
 
 A rule raises `ProtocolError` or `LimitExceeded` and changes nothing; or it notes in the `StreamState` what the event
-opens, closes and claims, and returns the item concerned. Everything that decides about an order is in this file.
+opens, closes and claims, and returns the item concerned. Everything that decides about the order of expanded
+events is in this file.
 """
 
 from __future__ import annotations

@@ -2,19 +2,19 @@
 
 Theory of operation. A stream is in one of four phases. `rules` has a table for each phase, from event type to *rule*,
 a function `(stream, event)`. It either raises `ProtocolError` and changes nothing, or notes here what the event opens
-and closes and returns the item concerned. A type that is missing in a phase's table is refused there. A run event
-changes the phase, so no rule has to ask whether a run is active.
+and closes and returns the item concerned. A type that the table of the phase lacks is refused. A run event changes
+the phase, so no rule has to ask whether a run is active.
 
     idle      RUN_STARTED -> running    RUN_ERROR -> failed
     running   RUN_FINISHED -> finished  RUN_ERROR -> failed    everything else stays
     finished  RUN_STARTED -> running    RUN_ERROR -> failed
     failed    RUN_STARTED -> running
 
-The lenient policy knows two more, for events that come after a run's end: `finished+` and `failed+` take all that a
-running run takes, but none of its ends.
+The lenient policy knows two more, for events that come after a run's end: `finished+` and `failed+` take what
+`finished` and `failed` take, and all that a running run takes besides its ends.
 
 An `OpenItem` in a table proves that the item is open and says who owns it, so one look-up by id verifies an event.
-Nothing here grows with the text. What grows are the owners of this run's items, which the limits bound. Expects
+Nothing here grows with the text. What grows are the ids and owners of this run's items, which the limits bound. Expects
 expanded events (section 11).
 """
 
@@ -62,7 +62,7 @@ _TABLES = (
     "tags",
     "texts",
 )
-"""What grows within a run, at its end."""
+"""The tables that grow within a run; new keys come last."""
 
 
 Phase: TypeAlias = Literal["idle", "running", "finished", "failed", "finished+", "failed+"]
@@ -178,9 +178,7 @@ class StreamState:
         self.phase = "finished+" if self.phase == "finished" else "failed+"
 
     def unverify(self, event: e.Event, item: OpenItem | None) -> None:
-        """Take back an event that was verified last and is refused all the same: what it ended is open again, and what
-        it started is not.
-        """
+        """Undo what the event verified last opened or ended: what it ended is open again, what it started is gone."""
         kind = type(event)
         family = FAMILY_OF.get(kind)
         if item is None or family is None:

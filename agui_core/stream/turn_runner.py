@@ -1,10 +1,11 @@
 """`TurnRunner`: the runs of one turn, and the answers between them.
 
 A run; the answers of the application and its people to its calls and interrupts; the next run, with these answers.
-Nothing here starts a task. A round may be cancelled at any wait, and leaves the thread as it is then.
+Nothing here starts a task. `play` may be cancelled at any wait, and leaves the thread as it is then.
 
-`Calls.continue_with` has a loop of its own, for applications that send themselves: `tools` cannot know this room, and
-there nothing is retried, stopped, owed or asked of interrupts, which is most of the loop here.
+`Calls.continue_with` has a loop of its own, for applications that send inputs themselves, as `tools` cannot know this
+room. It has no retry, no stop, no questions about interrupts and no message that waits to be sent, which are most of
+the loop here.
 """
 
 from __future__ import annotations

@@ -397,11 +397,10 @@ class Calls:
         context: Iterable[Context | Mapping[str, Any]] = (),
         forwarded_props: NotNull | UnsetType = UNSET,
     ) -> Ending:
-        """Answer, send the next input, and again, until somebody else has to act. Also ends when the agent asks the
-        same again after the same answers.
+        """Answer, send the next input, and again, until somebody else has to act.
 
         `send` sends a run input and gives the reducer the events of the whole run before it returns. `max_rounds`
-        bounds how often it is called. Ends as well when the agent, having got the same answers, asks the same again.
+        bounds how often it is called. Also ends when the agent asks the same again after the same answers.
         The options from `thread_id` on are those of `next_input`, for each run.
         """
         asked: object = None

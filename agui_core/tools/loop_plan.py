@@ -13,7 +13,7 @@ from agui_core.tools.toolset import Toolset
 __all__ = ["Decide", "LoopPlan"]
 
 Decide: TypeAlias = Callable[[tuple[Message, ...], tuple[ToolDeclaration, ...]], "Awaitable[Any] | Any"]
-"""Takes the conversation so far and the tools that may be called; gives the next step."""
+"""Takes the conversation so far and the tools that may be called; gives the next decision."""
 
 
 class LoopPlan(NamedTuple):

@@ -1,6 +1,6 @@
-"""`CallTracker`: the calls of the last run beyond the conversation: offered, asked, approved, started.
+"""`CallTracker`: what the reducer does not know of the last run's calls: offered, asked, approved, started.
 
-The reducer does not know who declared a tool, which tools a run was offered, or who approved a call. The tracker does.
+The tracker knows who declared a tool, which tools a run was offered, and who approved a call.
 Each public call first takes in the reducer's changes (`sync`), as a change voids a decision (TOOL-6), and hands the
 `RunView` on. The part that outlives the process is one struct, `Persisted`. Synchronous. A read costs a step for each
 change since the last one, and for each call of the last run.

@@ -1,7 +1,7 @@
 """What `partial_json` does with a match: one step for each group that can be its last, in a table by group.
 
-A step stores what the match found at the cursor and returns the state after it. Objects and lists (with the
-root) have their own steps, because they store and number differently. Importing this gives the states their steps.
+A step stores what the match found at the cursor and returns the state after it. Objects and lists (with the root) have
+their own steps, because they store and number differently. Importing this gives the states their steps.
 """
 
 from __future__ import annotations
