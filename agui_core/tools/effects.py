@@ -140,8 +140,10 @@ class Effects:
             del self.marks[next(iter(self.marks))]
 
     def _remember(self, call: ToolCallView, answer: ToolMessage) -> None:
-        self._answered[call.id] = _Answered(call.name, call.arguments)
-        self._place(call, answer)
+        tool = self._toolset.get(call.name)
+        if tool is None or tool.effects or call.id in self.ran:
+            self._answered[call.id] = _Answered(call.name, call.arguments)
+            self._place(call, answer)
 
     def _place(self, call: ToolCallView, answer: ToolMessage) -> None:
         for id in (call.message_id, answer.id):

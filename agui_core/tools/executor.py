@@ -282,10 +282,11 @@ class Executor:
 
     def _may_begin(self, id: str) -> bool:
         """Whether a call is still the one that was judged, and nobody has answered it since."""
-        tracker = self._tracker
+        tracker, generation = self._tracker, self._generations.get(id)
         return (
-            tracker.view.phase == "over"
-            and tracker.generation(id) == self._generations.get(id)
+            tracker.sync().phase == "over"
+            and id in tracker.reducer.tool_calls
+            and tracker.record(id).generation == generation
             and not tracker.is_answered(id)
         )
 
