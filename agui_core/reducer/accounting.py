@@ -90,7 +90,8 @@ def measure_overhead(state: ReducerState) -> None:
 def charge(state: ReducerState, event: Any) -> None:
     """Take an event that did not come as bytes off the budget of characters."""
     delta = getattr(event, "delta", None)
-    size = len(delta) if isinstance(delta, str) else len(_encode(event))
+    # One more: half a character that waits in the item becomes a whole one.
+    size = len(delta) + 1 if isinstance(delta, str) else len(_encode(event))
     state.char_budget -= size
     if state.char_budget < 0:
         grant(state, size)

@@ -69,6 +69,20 @@ def test_a_long_text_in_small_reads_is_refused(size: int, limits: agui.Limits) -
     assert messages[0].content == ""
 
 
+@pytest.mark.parametrize("form", ["sse", "lines"])
+def test_half_a_character_that_waits_counts_for_the_limit_of_its_item(form: str) -> None:
+    limits = agui.Limits(item_characters=5)
+    events = [
+        STARTED,
+        {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f"},
+        b'{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"\\ud83d\\ud83d"}',
+        {"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "four"},
+    ]
+    each = one_by_one([event if isinstance(event, bytes) else json.dumps(event) for event in events], limits, "strict")
+    assert each[0] == "rejected"
+    assert all(read(events, [size], limits, "strict", form) == each for size in (1, 40, 100_000))
+
+
 @pytest.mark.parametrize("size", [1, 50, 100_000])
 def test_ids_and_state_in_small_reads_are_refused_at_the_same_event(size: int) -> None:
     patches = ([{"op": "add", "path": f"/{number}", "value": "x" * 50}] for number in range(40))
